@@ -87,14 +87,19 @@ class CellLoop:
         )
 
     def _written_out(self, author: Author) -> Ran:
-        """Write the steps one after the other, of which there is one or more."""
-        steps, states = self.step.form.steps, self.initials
+        """Write the steps one after the other, of which there is one or more; their values keep the
+        axis of steps, of size 1."""
+        steps = self.step.form.steps
         assert isinstance(steps, int)
+        parts = [[author.fresh("row") for _ in range(steps)] for _ in self._scanned]
+        for tensor, names in zip(self._scanned, parts, strict=True):
+            spelling.split(author, tensor, 0, names)
+        states = [spelling.unsqueeze(author, one, 0) for one in self.initials]
         rows = [""] * steps
         for at in reversed(range(steps)) if self.reversed else range(steps):
-            *states, output = self._once(author, self._row(author, author.int(at)), states)
-            rows[at] = spelling.unsqueeze(author, output, 0)
-        return Ran(author.op("Concat", *rows, axis=0), states)
+            *states, rows[at] = self._once(author, [part[at] for part in parts], states, 2)
+        finals = [spelling.squeeze(author, one, 0) for one in states]
+        return Ran(author.op("Concat", *rows, axis=0), finals)
 
     @property
     def _scanned(self) -> list[str]:
@@ -105,10 +110,13 @@ class CellLoop:
         """Read a row of each."""
         return [spelling.row(author, one, at, self.step.form.elem_type) for one in self._scanned]
 
-    def _once(self, author: Author, read: Sequence[str], states: Sequence[str]) -> list[str]:
-        """Write a step, of rows of what is scanned; the next states, then the output."""
+    def _once(
+        self, author: Author, read: Sequence[str], states: Sequence[str], axis: int = 1
+    ) -> list[str]:
+        """Write a step, of rows of what is scanned, with gates along an axis; the next states, then
+        the output."""
         element, *mask = read
-        after = self.step.write(author, element, states)
+        after = self.step.write(author, element, states, axis)
         output = after[0]
         for on in mask:
             nought = spelling.zero(author, self.step.form.elem_type)

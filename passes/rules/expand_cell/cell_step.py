@@ -49,24 +49,25 @@ class CellStep:
         peepholes = _parts(author, holes, 0, "iof") if holes else []
         return cls(form, form.functions[way], elements, r, rb, peepholes)
 
-    def write(self, author: Author, element: str, states: Sequence[str]) -> list[str]:
-        """Write the step, from a row of `elements` and the states; the next states."""
+    def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
+        """Write the step, from a row of `elements` and the states, with gates along an axis; the
+        next states."""
         match self.form.operator:
             case "RNN":
                 total = author.op("Add", element, author.op("MatMul", states[0], self.r[0]))
                 return [self._applied(author, 0, total)]
             case "GRU":
-                return [self._gru(author, element, states[0])]
-        return self._lstm(author, element, *states)
+                return [self._gru(author, element, states[0], axis)]
+        return self._lstm(author, element, *states, axis=axis)
 
-    def _gru(self, author: Author, element: str, h: str) -> str:
-        xz, xr, xn = _parts(author, element, 1, "zrh")
+    def _gru(self, author: Author, element: str, h: str, axis: int) -> str:
+        xz, xr, xn = _parts(author, element, axis, "zrh")
         product = author.op("MatMul", h, self.r[0])
         if self.form.linear:
             product = author.op("Add", product, self.rb) if self.rb else product
-            rz, rr, rn = _parts(author, product, 1, "zrh")
+            rz, rr, rn = _parts(author, product, axis, "zrh")
         else:
-            rz, rr = _parts(author, product, 1, "zr")
+            rz, rr = _parts(author, product, axis, "zr")
         z = self._applied(author, 0, author.op("Add", xz, rz))
         reset = self._applied(author, 0, author.op("Add", xr, rr))
         if self.form.linear:
@@ -79,9 +80,9 @@ class CellStep:
         rest = author.op("Sub", self._number(author, 1.0), z)
         return author.op("Add", author.op("Mul", rest, new), kept)
 
-    def _lstm(self, author: Author, element: str, h: str, c: str) -> list[str]:
+    def _lstm(self, author: Author, element: str, h: str, c: str, *, axis: int) -> list[str]:
         total = author.op("Add", element, author.op("MatMul", h, self.r[0]))
-        i, o, f, new = _parts(author, total, 1, "iofc")
+        i, o, f, new = _parts(author, total, axis, "iofc")
         i = self._applied(author, 0, self._seen(author, i, 0, c))
         if self.form.coupled:
             f = author.op("Sub", self._number(author, 1.0), i)

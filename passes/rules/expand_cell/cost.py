@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.ir.attributes import attribute
+from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.rule import Site
 from passes.types.value_types import dims_of
@@ -23,8 +24,12 @@ def is_wanted(site: Site) -> bool:
 
 
 def _is_quicker(site: Site) -> bool:
-    """Return whether the loop is quicker in onnxruntime, as measured in docs/cells.md."""
+    """Return whether the loop is quicker in onnxruntime, as measured in docs/cells.md, for weights
+    that are known: others may be anything, with which an RNN is chaotic and cannot be verified."""
     node = site.node
+    known = Constants(site.model, site.scope)
+    if any(known.tensor(weight) is None for weight in node.input[1:3]):
+        return False
     x, r = (dims_of(site.type_of(name)) or (None,) * 3 for name in (node.input[0], node.input[2]))
     if op_of(node) != "RNN" or attribute(node, "layout", 0):
         return False

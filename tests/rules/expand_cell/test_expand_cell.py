@@ -319,3 +319,38 @@ def test_other_targets_keep_them() -> None:
     model = as_model(model_of(LSTM))
     for target in ("scan-only", "loop-only", "no-control-flow", "tract", "onnxruntime"):
         assert passes.optimize(model, target=target, verify=False).model == model
+
+
+ONE_TANH = """
+<ir_version: 10, opset_import: ["" : 21]>
+cell (float[T,ROWS,3] x, float[1,WIDTH,3] w, float[1,WIDTH,WIDTH] r) => (float[T,1,ROWS,WIDTH] y) {
+    y = RNN <hidden_size = WIDTH> (x, w, r)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "steps", "operator"),
+    [
+        *((32, "2", "T", "RNN"), (32, "4", "T", "Scan"), (64, "1", "T", "RNN")),
+        *((64, "B", "T", "RNN"), (64, "2", "T", "Scan"), (64, "2", "8", "RNN")),
+        *((128, "1", "64", "Scan"), (128, "B", "T", "Scan"), (16, "64", "T", "RNN")),
+    ],
+)
+def test_an_rnn_is_a_scan_where_that_is_quicker(
+    width: int, rows: str, steps: str, operator: str
+) -> None:
+    text = changed(ONE_TANH, {"WIDTH": f"{width}", "ROWS": rows, "[T,": f"[{steps},"})
+    draw = np.random.default_rng(0)
+    weights = {
+        "w": draw.standard_normal((1, width, 3)).astype(np.float32),
+        "r": draw.standard_normal((1, width, width)).astype(np.float32) / width,
+    }
+    result = passes.optimize(as_model(text), values=weights, verify_budget=10)
+    found = operators(result.model)
+    assert [name for name in found if name in ("RNN", "Scan")] == [operator]
+
+
+def test_an_rnn_with_computed_weights_stays() -> None:
+    text = changed(ONE_TANH, {"WIDTH": "128", "ROWS": "4"})
+    assert "RNN" in operators(passes.optimize(as_model(text)).model)
