@@ -9,8 +9,9 @@ import numpy as np
 from onnx import helper
 
 from passes.ir.versions import CLIP_HAS_INPUTS
+from passes.rule import Site
 from passes.rules.expand_cell.cell_form import Activation, CellForm
-from passes.writing import spelling
+from passes.rules.expand_cell.cell_weights import CellWeights, Weight, named, parts
 from passes.writing.author import Author
 
 
@@ -26,27 +27,30 @@ class CellStep:
     form: CellForm
     functions: Sequence[Activation]
     elements: str
-    r: Sequence[str]
-    rb: str
-    peepholes: Sequence[str]
+    r: Sequence[Weight]
+    rb: Weight | None
+    peepholes: Sequence[Weight]
 
     @classmethod
-    def of(cls, form: CellForm, author: Author, x: str, way: int) -> CellStep:
+    def of(cls, site: Site, form: CellForm, author: Author, x: str, way: int) -> CellStep:
         """Write what the steps of a direction read; `x` has the time first."""
-        w = author.op("Transpose", _way(author, form, form.w, way), perm=[1, 0])
-        r = [author.op("Transpose", _way(author, form, form.r, way), perm=[1, 0])]
-        elements = author.op("MatMul", x, w)
-        rb = ""
+        weights = CellWeights(site, author, len(form.directions))
+        w = weights.transposed(weights.of_way(form.w, way))
+        r = [weights.transposed(weights.of_way(form.r, way))]
+        elements = author.op("MatMul", x, named(author, w))
+        rb: Weight | None = None
         if form.b:
-            wb, rb = _parts(author, _way(author, form, form.b, way), 0, "wr")
-            if not form.linear:
-                wb, rb = author.op("Add", wb, rb), ""
-            elements = author.op("Add", elements, wb)
+            wb, recurrent = weights.parts(weights.of_way(form.b, way), 0, "wr")
+            if form.linear:
+                rb = recurrent
+            else:
+                wb = weights.added(wb, recurrent)
+            elements = author.op("Add", elements, named(author, wb))
         if form.operator == "GRU" and not form.linear:
-            z, reset, h = _parts(author, r[0], 1, "zrh")
-            r = [author.op("Concat", z, reset, axis=1), h]
-        holes = form.peepholes and _way(author, form, form.peepholes, way)
-        peepholes = _parts(author, holes, 0, "iof") if holes else []
+            z, reset, h = weights.parts(r[0], 1, "zrh")
+            r = [weights.joined(z, reset), h]
+        holes = weights.of_way(form.peepholes, way) if form.peepholes else ""
+        peepholes = weights.parts(holes, 0, "iof") if form.peepholes else []
         return cls(form, form.functions[way], elements, r, rb, peepholes)
 
     def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
@@ -54,26 +58,29 @@ class CellStep:
         next states."""
         match self.form.operator:
             case "RNN":
-                total = author.op("Add", element, author.op("MatMul", states[0], self.r[0]))
+                total = author.op(
+                    "Add", element, author.op("MatMul", states[0], named(author, self.r[0]))
+                )
                 return [self._applied(author, 0, total)]
             case "GRU":
                 return [self._gru(author, element, states[0], axis)]
         return self._lstm(author, element, *states, axis=axis)
 
     def _gru(self, author: Author, element: str, h: str, axis: int) -> str:
-        xz, xr, xn = _parts(author, element, axis, "zrh")
-        product = author.op("MatMul", h, self.r[0])
+        xz, xr, xn = parts(author, element, axis, "zrh")
+        product = author.op("MatMul", h, named(author, self.r[0]))
         if self.form.linear:
-            product = author.op("Add", product, self.rb) if self.rb else product
-            rz, rr, rn = _parts(author, product, axis, "zrh")
+            if self.rb is not None:
+                product = author.op("Add", product, named(author, self.rb))
+            rz, rr, rn = parts(author, product, axis, "zrh")
         else:
-            rz, rr = _parts(author, product, axis, "zr")
+            rz, rr = parts(author, product, axis, "zr")
         z = self._applied(author, 0, author.op("Add", xz, rz))
         reset = self._applied(author, 0, author.op("Add", xr, rr))
         if self.form.linear:
             inner = author.op("Mul", reset, rn)
         else:
-            inner = author.op("MatMul", author.op("Mul", reset, h), self.r[1])
+            inner = author.op("MatMul", author.op("Mul", reset, h), named(author, self.r[1]))
         new = self._applied(author, 1, author.op("Add", xn, inner))
         # not new + z * (h - new), which is a few percent quicker, but rounds away a small h
         kept = author.op("Mul", z, h)
@@ -81,8 +88,8 @@ class CellStep:
         return author.op("Add", author.op("Mul", rest, new), kept)
 
     def _lstm(self, author: Author, element: str, h: str, c: str, *, axis: int) -> list[str]:
-        total = author.op("Add", element, author.op("MatMul", h, self.r[0]))
-        i, o, f, new = _parts(author, total, axis, "iofc")
+        total = author.op("Add", element, author.op("MatMul", h, named(author, self.r[0])))
+        i, o, f, new = parts(author, total, axis, "iofc")
         i = self._applied(author, 0, self._seen(author, i, 0, c))
         if self.form.coupled:
             f = author.op("Sub", self._number(author, 1.0), i)
@@ -96,7 +103,9 @@ class CellStep:
     def _seen(self, author: Author, gate: str, place: int, memory: str) -> str:
         if not self.peepholes:
             return gate
-        return author.op("Add", gate, author.op("Mul", self.peepholes[place], memory))
+        return author.op(
+            "Add", gate, author.op("Mul", named(author, self.peepholes[place]), memory)
+        )
 
     def _applied(self, author: Author, place: int, value: str) -> str:
         """An activation of a clipped value."""
@@ -120,17 +129,3 @@ class CellStep:
     def _number(self, author: Author, value: float) -> str:
         dtype = helper.tensor_dtype_to_np_dtype(self.form.elem_type)
         return author.value(np.array(value).astype(dtype), "number")
-
-
-def _way(author: Author, form: CellForm, stacked: str, way: int) -> str:
-    """The part of one direction, of a value with an axis of directions in front."""
-    if len(form.directions) == 1:
-        return spelling.squeeze(author, stacked, 0)
-    return spelling.row(author, stacked, author.int(way), form.elem_type)
-
-
-def _parts(author: Author, value: str, axis: int, letters: str) -> list[str]:
-    """Equal parts along an axis, one for each letter."""
-    names = [author.fresh(letter) for letter in letters]
-    spelling.split(author, value, axis, names)
-    return names

@@ -120,7 +120,7 @@ class Expansion:
         mask = self._mask()
         return [
             CellLoop(
-                CellStep.of(form, author, x, way),
+                CellStep.of(self.site, form, author, x, way),
                 is_reversed,
                 [self._initial(state, way) for state in form.initials],
                 mask,
