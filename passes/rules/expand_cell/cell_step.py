@@ -11,7 +11,7 @@ from onnx import helper
 from passes.ir.versions import CLIP_HAS_INPUTS
 from passes.rule import Site
 from passes.rules.expand_cell.cell_form import Activation, CellForm
-from passes.rules.expand_cell.cell_weights import CellWeights, Weight, named, parts
+from passes.rules.expand_cell.cell_weights import Weight, made, named, of_way, parts, parts_of
 from passes.writing.author import Author
 
 
@@ -34,24 +34,24 @@ class CellStep:
     @classmethod
     def of(cls, site: Site, form: CellForm, author: Author, x: str, way: int) -> CellStep:
         """Write what the steps of a direction read; `x` has the time first."""
-        weights = CellWeights(site, author, len(form.directions))
-        w = weights.transposed(weights.of_way(form.w, way))
-        r = [weights.transposed(weights.of_way(form.r, way))]
-        elements = author.op("MatMul", x, named(author, w))
-        rb: Weight | None = None
+        w, r, b, holes = (
+            of_way(site, author, name, len(form.directions), way) if name else ""
+            for name in (form.w, form.r, form.b, form.peepholes)
+        )
+        w, whole = (made(author, "Transpose", np.transpose, one, perm=[1, 0]) for one in (w, r))
+        elements, rb = author.op("MatMul", x, named(author, w)), None
         if form.b:
-            wb, recurrent = weights.parts(weights.of_way(form.b, way), 0, "wr")
-            if form.linear:
-                rb = recurrent
-            else:
-                wb = weights.added(wb, recurrent)
+            wb, rb = parts_of(author, b, 0, "wr")
+            if not form.linear:
+                wb, rb = made(author, "Add", np.add, wb, rb), None
             elements = author.op("Add", elements, named(author, wb))
+        products = [whole]
         if form.operator == "GRU" and not form.linear:
-            z, reset, h = weights.parts(r[0], 1, "zrh")
-            r = [weights.joined(z, reset), h]
-        holes = weights.of_way(form.peepholes, way) if form.peepholes else ""
-        peepholes = weights.parts(holes, 0, "iof") if form.peepholes else []
-        return cls(form, form.functions[way], elements, r, rb, peepholes)
+            z, reset, h = parts_of(author, whole, 1, "zrh")
+            both = made(author, "Concat", lambda *two: np.concatenate(two, 1), z, reset, axis=1)
+            products = [both, h]
+        peepholes = parts_of(author, holes, 0, "iof") if form.peepholes else []
+        return cls(form, form.functions[way], elements, products, rb, peepholes)
 
     def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
         """Write the step, from a row of `elements` and the states, with gates along an axis; the

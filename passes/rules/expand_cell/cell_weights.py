@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -24,59 +24,32 @@ def named(author: Author, weight: Weight) -> str:
     return weight if isinstance(weight, str) else author.value(weight, "weight")
 
 
-@dataclass(frozen=True)
-class CellWeights:
-    """Rearranges weights, beforehand where they are known."""
+def of_way(site: Site, author: Author, name: str, ways: int, way: int) -> Weight:
+    """The part of one direction, of an input with an axis of directions in front."""
+    tensor = Constants(site.model, site.scope).tensor(name)
+    if tensor is not None and tensor.data_location != TensorProto.EXTERNAL:
+        known: Array = site.model.read(tensor)[way]
+        return known
+    if ways == 1:
+        return spelling.squeeze(author, name, 0)
+    return author.op("Gather", name, author.int(way), axis=0)
 
-    site: Site
-    author: Author
-    ways: int
 
-    def of_way(self, name: str, way: int) -> Weight:
-        """The part of one direction, of an input with an axis of directions in front."""
-        tensor = Constants(self.site.model, self.site.scope).tensor(name)
-        if tensor is not None and tensor.data_location != TensorProto.EXTERNAL:
-            known: Array = self.site.model.read(tensor)[way]
-            return known
-        if self.ways == 1:
-            return spelling.squeeze(self.author, name, 0)
-        return self.author.op("Gather", name, self.author.int(way), axis=0)
+def made(
+    author: Author, op: str, by_numpy: Callable[..., Array], *weights: Weight, **attributes: Any
+) -> Weight:
+    """The result of an operator on weights, computed beforehand where all are known."""
+    arrays = [one for one in weights if not isinstance(one, str)]
+    if len(arrays) == len(weights):
+        return by_numpy(*arrays)
+    return author.op(op, *(named(author, one) for one in weights), **attributes)
 
-    def transposed(self, weight: Weight) -> Weight:
-        """A matrix, transposed."""
-        return self._made(
-            np.transpose, lambda name: self.author.op("Transpose", name, perm=[1, 0]), weight
-        )
 
-    def added(self, weight: Weight, other: Weight) -> Weight:
-        """The sum of two."""
-        return self._made(np.add, lambda *names: self.author.op("Add", *names), weight, other)
-
-    def joined(self, weight: Weight, other: Weight) -> Weight:
-        """Two matrices beside each other."""
-        return self._made(
-            lambda *both: np.concatenate(both, 1),
-            lambda *names: self.author.op("Concat", *names, axis=1),
-            weight,
-            other,
-        )
-
-    def parts(self, weight: Weight, axis: int, letters: str) -> Sequence[Weight]:
-        """Equal parts along an axis, one for each letter."""
-        if isinstance(weight, str):
-            return parts(self.author, weight, axis, letters)
-        return np.split(weight, len(letters), axis)
-
-    def _made(
-        self,
-        by_numpy: Callable[..., Array],
-        by_nodes: Callable[..., str],
-        *weights: Weight,
-    ) -> Weight:
-        arrays = [one for one in weights if not isinstance(one, str)]
-        if len(arrays) == len(weights):
-            return by_numpy(*arrays)
-        return by_nodes(*(named(self.author, one) for one in weights))
+def parts_of(author: Author, weight: Weight, axis: int, letters: str) -> Sequence[Weight]:
+    """Equal parts of a weight along an axis, one for each letter."""
+    if isinstance(weight, str):
+        return parts(author, weight, axis, letters)
+    return np.split(weight, len(letters), axis)
 
 
 def parts(author: Author, value: str, axis: int, letters: str) -> list[str]:

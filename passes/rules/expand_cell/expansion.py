@@ -17,7 +17,7 @@ from passes.rule import Refused, Site
 from passes.rules.expand_cell.cell_form import CellForm
 from passes.rules.expand_cell.cell_loop import CellLoop
 from passes.rules.expand_cell.cell_step import CellStep
-from passes.types.value_types import Dims, dims_of, tensor_type
+from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -70,7 +70,8 @@ class Expansion:
             "then_branch": Branch("steps", steps),
             "else_branch": Branch("no_steps", no_steps, extra=True),
         }
-        types = [tensor_type(form.elem_type, dims) for dims in self._named(self._dims)]
+        dims = self._sizes(form.steps, len(form.directions), form.rows, form.hidden)
+        types = [tensor_type(form.elem_type, one) for one in self._named(dims)]
         either(author, runs, branches, outputs, types, purpose=HANDLE_NOTHING)
         return asked
 
@@ -78,15 +79,11 @@ class Expansion:
         """Those of Y, Y_h and Y_c whose output has a name."""
         return [value for name, value in zip(self.site.node.output, values, strict=False) if name]
 
-    @property
-    def _dims(self) -> list[Dims]:
-        """The sizes of Y, Y_h and Y_c."""
-        form, ways = self.form, len(self.form.directions)
-        if form.batch_first:
-            state: Dims = (form.rows, ways, form.hidden)
-            return [(form.rows, form.steps, ways, form.hidden), state, state]
-        state = (ways, form.rows, form.hidden)
-        return [(form.steps, *state), state, state]
+    def _sizes(self, steps: _One, ways: _One, rows: _One, hidden: _One) -> list[tuple[_One, ...]]:
+        """The sizes of Y, Y_h and Y_c, made of these."""
+        if self.form.batch_first:
+            return [(rows, steps, ways, hidden), *[(rows, ways, hidden)] * 2]
+        return [(steps, ways, rows, hidden), *[(ways, rows, hidden)] * 2]
 
     # -- sizes
 
@@ -188,37 +185,28 @@ class Expansion:
     ) -> list[str]:
         """Write the loops: Y, Y_h and Y_c, under the names that `outputs` has for them."""
         ran = [loop.write(author, asked) for loop in loops]
-        batch_first = self.form.batch_first
-        rows = [one.rows for one in ran]
-        if batch_first:
-            rows = [author.op("Transpose", one, perm=[1, 0, 2]) for one in rows]
-        axis = 1 if batch_first else 0
-        states = zip(*(one.states for one in ran), strict=True)
-        return [
-            _stacked(author, rows, axis + 1, outputs[0]),
-            *(
-                _stacked(author, state, axis, name)
-                for state, name in zip(states, outputs[1:], strict=False)
-            ),
-        ]
+        rows, axis = [one.rows for one in ran], 0
+        if self.form.batch_first:
+            rows, axis = [author.op("Transpose", one, perm=[1, 0, 2]) for one in rows], 1
+        values = [rows, *zip(*(one.states for one in ran), strict=True)]
+        axes = [axis + 1, axis, axis]
+        return [_stacked(author, *one) for one in zip(values, axes, outputs, strict=False)]
 
     # -- where there are none
 
     def _no_steps(self, author: Author) -> list[str]:
         """Write Y, of no steps, and the initial states."""
-        form, ways = self.form, self.author.ints(len(self.form.directions))
-        state = [ways, self._rows] if not form.batch_first else [self._rows, ways]
-        none = self.author.ints(0)
-        whole = [none, *state] if not form.batch_first else [state[0], none, state[1]]
+        ways = self.author.ints(len(self.form.directions))
+        sizes = self._sizes(self.author.ints(0), ways, self._rows, self._hidden)
 
         def zeros(sizes: Sequence[str]) -> str:
-            shape = author.op("Concat", *sizes, self._hidden, axis=0)
-            return spelling.filled(author, shape, form.elem_type, 0)
+            shape = author.op("Concat", *sizes, axis=0)
+            return spelling.filled(author, shape, self.form.elem_type, 0)
 
-        return [
-            zeros(whole),
-            *(author.op("Identity", one) if one else zeros(state) for one in form.initials),
+        states = [
+            author.op("Identity", one) if one else zeros(sizes[1]) for one in self.form.initials
         ]
+        return [zeros(sizes[0]), *states]
 
 
 def _stacked(author: Author, parts: Sequence[str], axis: int, name: str) -> str:
