@@ -23,6 +23,7 @@ NAMES = (
     "vectorize",
     "raised",
     "fused",
+    "expanded",
     "unroll",
     "optimize",
     "recurrences",

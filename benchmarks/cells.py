@@ -1,4 +1,5 @@
-"""Recurrent cells as Scan-8, and the batched Scan that a person would write for the same cell."""
+"""Recurrent cells as Scan-8, the batched Scan that a person would write for the same cell, and
+the operator."""
 
 from __future__ import annotations
 
@@ -86,6 +87,25 @@ def by_hand(cell: str, width: int, *, ragged: bool) -> ModelProto:
         width,
         gates,
     )
+
+
+def operator(cell: str, width: int, steps: int, rows: int) -> ModelProto:
+    """The operator, with drawn weights."""
+    _, gates, _ = CELLS[cell]
+    wide = width * gates
+    shapes = {"w": (1, wide, width), "r": (1, wide, width), "b": (1, 2 * wide)}
+    extra = ", linear_before_reset = 1" if cell == "GRU" else ""
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+        cell (float[{steps},{rows},{width}] x) => (float[{steps},1,{rows},{width}] y)
+            <float[1,{wide},{width}] w, float[1,{wide},{width}] r, float[1,{2 * wide}] b> {{
+            y = {cell} <hidden_size = {width}{extra}> (x, w, r, b) }}"""
+    model: ModelProto = onnx.parser.parse_model(text)
+    draw = np.random.default_rng(0)
+    del model.graph.initializer[:]
+    for name, shape in shapes.items():
+        value = (draw.standard_normal(shape) / np.sqrt(width)).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    return model
 
 
 def products(cell: str, width: int) -> ModelProto:

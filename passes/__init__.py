@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from passes.api import (
         convert,
+        expand,
         hoist,
         inspect,
         lower,
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DEFAULT_OPSET": "passes.choices",
     "convert": "passes.api",
+    "expand": "passes.api",
     "hoist": "passes.api",
     "inspect": "passes.api",
     "lower": "passes.api",
@@ -86,6 +88,7 @@ __all__ = [
     "Site",
     "bisect",
     "convert",
+    "expand",
     "hoist",
     "inspect",
     "lower",

@@ -8,6 +8,7 @@ from passes.choices import DEFAULT_OPSET, Batch, RuleOptions
 from passes.commands.registry import function_of
 from passes.commands.rewriting import (
     Convert,
+    Expand,
     Hoist,
     Lower,
     Optimize,
@@ -24,6 +25,7 @@ from passes.session import Source
 __all__ = [
     "DEFAULT_OPSET",
     "convert",
+    "expand",
     "hoist",
     "inspect",
     "lower",
@@ -39,6 +41,7 @@ upgrade = function_of(Upgrade, "upgrade")
 convert = function_of(Convert, "convert")
 lower = function_of(Lower, "lower")
 raise_ = function_of(Raise, "raise_")
+expand = function_of(Expand, "expand")
 unroll = function_of(Unroll, "unroll")
 hoist = function_of(Hoist, "hoist")
 simplify = function_of(Simplify, "simplify")

@@ -45,6 +45,14 @@ class Peel(StrEnum):
     last = "last"
 
 
+class Form(StrEnum):
+    """Ways of writing the steps of a recurrent operator."""
+
+    scan = "scan"
+    loop = "loop"
+    written_out = "written-out"
+
+
 class Target(StrEnum):
     """The target that a model is optimized for."""
 
@@ -76,6 +84,8 @@ Flag = Literal[
     "weigh_few_iterations",
     "keep_packed_weights",
     "all_constants",
+    "lacking_cells",
+    "quicker_cells",
 ]
 
 
@@ -99,6 +109,7 @@ class RuleOptions:
     factor: int = 2
     peel: str = Peel.first
     check_output: str = ""
+    form: str = Form.scan
     #: Functions to inline: `all`, `unsupported` by the IR version, or names.
     inline: tuple[str, ...] = ("all",)
     #: The IR version that the outcome is to have, or fit in; None where any will do.
@@ -122,6 +133,12 @@ class RuleOptions:
     keep_packed_weights: bool = False
     #: Constants that the main graph had are hoisted, too, though no loop reads them.
     all_constants: bool = False
+    #: Recurrent operators are expanded only where the target lacks them.
+    lacking_cells: bool = False
+    #: And where onnxruntime runs the loop in less time.
+    quicker_cells: bool = False
+    #: Operators that the target lacks.
+    lacks: frozenset[str] = frozenset()
     #: Names of the constants that the main graph had.
     own_constants: frozenset[str] = frozenset()
     #: Why a rule is not to rewrite a site, by rule and path.

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
         "linear",
         "memory",
         "scan8",
+        "expanded",
         "unroll",
         "optimize",
         "recurrences",

@@ -27,8 +27,8 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "bisect", "convert", "hoist", "inspect", "lower", "lowest_opset", "optimize"),
-    *("raise_", "register", "run", "simplify", "unroll", "upgrade"),
+    *("Site", "bisect", "convert", "expand", "hoist", "inspect", "lower", "lowest_opset"),
+    *("optimize", "raise_", "register", "run", "simplify", "unroll", "upgrade"),
 ]
 
 

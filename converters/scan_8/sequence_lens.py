@@ -12,11 +12,10 @@ import numpy as np
 from onnx import TensorProto
 
 from passes.converters.scan_8.batched_scan import BatchedScan
-from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.rule import Site
-from passes.writing import guards, spelling
+from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
+from passes.writing.purposes import GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
 
 
 @dataclass(frozen=True)
@@ -80,27 +79,6 @@ def time_of(author: Author, scan: BatchedScan) -> str:
     if scan.time is not None:
         return author.int(scan.time)
     return spelling.scalar_size(author, scan.sequences[0], 1)
-
-
-def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: bool) -> str:
-    """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time; if
-    `masked`, without a size that is known only at run time."""
-    with author.serving(GUARD_LENGTHS):
-        fit = _in_range(author, lengths, time)
-        if not masked:
-            return guards.must_all(author, ends, fit)
-        wrong = author.op("Cast", author.op("Not", fit), to=TensorProto.INT64)
-        none = author.op("Equal", spelling.total(author, wrong), author.int(0))
-        return guards.guarded(author, ends, none, TensorProto.INT64)
-
-
-def _in_range(author: Author, lengths: str, time: str) -> str:
-    """Return which lengths are in 0..time, a bool vector."""
-    if author.opset >= CLIP_TAKES_INTEGERS:
-        clipped = author.op("Clip", lengths, author.int(0), time)
-        return author.op("Equal", lengths, clipped)
-    wrong = author.op("Less", lengths, author.int(0))
-    return author.op("Not", author.op("Or", wrong, author.op("Greater", lengths, time)))
 
 
 def same_sizes(author: Author, scan: BatchedScan, *, times: bool) -> list[str]:

@@ -14,7 +14,6 @@ from passes.converters.scan_8.sequence_lens import (
     Lengths,
     any_row_runs,
     borrowed_rows,
-    guarded_ends,
     same_sizes,
     time_of,
 )
@@ -155,7 +154,7 @@ class UpgradedScan:
         time = time_of(author, scan)
         ends = spelling.unsqueeze(author, lengths, 1) if self._whole else lengths
         if not self._assumed("valid-inputs") and not known.in_range(scan.time):
-            ends = guarded_ends(author, ends, lengths, time, masked=self._masked)
+            ends = guards.guarded_ends(author, ends, lengths, time, masked=self._masked)
         empty = not self._assumed("non-empty")
         zero, zeros = known.may_be_zero and empty, known.may_all_be_zero and empty
         if self._masked and zero and not self._runs_on:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Peel, RuleOptions, Target
+from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Form, Peel, RuleOptions, Target
 from passes.commands.declaring import Says, WrongValue
 from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
@@ -184,6 +184,30 @@ class Unroll(Selecting):
             raise WrongValue("check_output", "is the name of an output that goes with max_trips")
 
 
+@command("expand", short_help="Write RNN, GRU and LSTM in plain operators.", suffix="expanded")
+@dataclass(frozen=True, kw_only=True)
+class Expand(Selecting):
+    """Write every RNN, GRU and LSTM as a loop over its steps, or step by step.
+
+    An operator that stays is reported with the reason; under --strict that exits with 3.
+    """
+
+    form: Annotated[
+        str,
+        Says(
+            "How to write the steps: as a `scan`, as a `loop`, or `written-out`, which needs a "
+            "static number of them.",
+            Form,
+            flag="as",
+        ),
+    ] = Form.scan
+    max_nodes: MaxNodes = MOST_NODES
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("expand")
+
+
 @command("hoist", short_help="Move work and constants out of loops.", suffix="hoisted")
 @dataclass(frozen=True, kw_only=True)
 class Hoist(Choosing):
@@ -262,6 +286,13 @@ class Optimize(Choosing):
             return self.target
         return self.profile.form if self.profile is not None else Target.onnxruntime
 
+    @property
+    def _lacked(self) -> frozenset[str]:
+        """The recurrent operators that the target lacks."""
+        profile = self.profile
+        cells = ("RNN", "GRU", "LSTM")
+        return frozenset(one for one in cells if profile and profile.lacks(one))
+
     def check(self) -> None:
         """See that there is such a target, and that one promised trip counts writes loops out."""
         super().check()
@@ -287,7 +318,9 @@ class Optimize(Choosing):
             raise WrongValue("target", f"is wrong: {error}") from error
 
     def for_rules(self) -> RuleOptions:
-        own = super().for_rules()
+        forms = {Target.loop_only: Form.loop, Target.no_control_flow: Form.written_out}
+        form = forms.get(Target(self._form), Form.scan)
+        own = replace(super().for_rules(), lacks=self._lacked, form=form)
         if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own

@@ -210,7 +210,9 @@ _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
 #: What only onnxruntime has becomes loops, which the phases behind it rewrite.
-_EXPAND = _alone("expand-attention")
+_EXPAND = Phase("expand", ("expand-attention", "expand-cell"))
+#: An RNN that is quicker as a Scan.
+_CELLS = _alone("expand-cell")
 #: In front of `unroll`, which writes out as many iterations.
 _BOUND = _alone("bound-loop")
 #: What is written has types in its bodies, too, which other runtimes may need.
@@ -226,6 +228,7 @@ _ALL = (
     Schedule("lower", (_FIRST, _alone("lower-scan"))),
     Schedule("raise", (_FIRST, _RAISE), aims=("raise-loop",)),
     Schedule("unroll", (_FIRST, _alone("unroll"))),
+    Schedule("expand", (_FIRST, _CELLS)),
     Schedule("peel", (_FIRST, _alone("peel"))),
     # equal constants of the main graph, too, which no loop reads
     Schedule("hoist", (_FIRST, _FOLD, _HOIST, _CONSTANTS), flags=("all_constants",)),
@@ -234,15 +237,19 @@ _ALL = (
     Schedule(
         "optimize",
         (
-            *(_FIRST, _CLEAN, _RAISE, _APART, _FORMS, _FUSE, _BATCH, _HOIST, _CONSTANTS),
+            *(_FIRST, _CELLS, _CLEAN, _RAISE, _APART, _FORMS, _FUSE, _BATCH, _HOIST, _CONSTANTS),
             _alone("sink-weights"),
         ),
-        flags=("dispatch_on_size", "weigh_few_iterations", "keep_packed_weights"),
+        flags=(
+            *("dispatch_on_size", "weigh_few_iterations", "keep_packed_weights"),
+            *("lacking_cells", "quicker_cells"),
+        ),
         aims=("raise-loop",),
     ),
     Schedule(
         "optimize-scan-only",
         (_FIRST, _EXPAND, _CLEAN, _RAISE, _APART, _FUSE, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
+        flags=("lacking_cells",),
         aims=("raise-loop",),
     ),
     # what moves out of a Loop is guarded by its trip count, which is computed before it anyway
@@ -252,6 +259,7 @@ _ALL = (
             *(_FIRST, _EXPAND, _CLEAN, _APART, _BATCH, _alone("lower-scan")),
             *(_HOIST, _CONSTANTS, _DECLARE),
         ),
+        flags=("lacking_cells",),
         aims=("lower-scan",),
     ),
     # what moves out of a loop may be the trip count of another; an If is no better than a loop
@@ -269,7 +277,7 @@ _ALL = (
             ),
             *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS, _DECLARE),
         ),
-        flags=("no_branches",),
+        flags=("no_branches", "lacking_cells"),
         aims=("unroll", "inline-if", "select-branches", "drop-sequences"),
     ),
     Schedule("hoist-invariants", (_HOIST,)),
@@ -278,8 +286,9 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
-            *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
+            *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "expand-cell"),
             *(
+                "forward-cell",
                 "fuse-scans",
                 "pair-directions",
                 "regroup-sum",

@@ -47,14 +47,20 @@ LESS_TAKES_INTEGERS = 9
 #: Slice takes its bounds as inputs, and steps.
 SLICE_HAS_INPUTS = 10
 
+#: ThresholdedRelu is an operator of ONNX.
+HAS_THRESHOLDED_RELU = 10
+
 #: Most operators count a negative axis or index from the end.
 NEGATIVE_AXES = 11
 
 #: Range is new, which counts to a number known only at run time.
 HAS_RANGE = 11
 
-#: Round is new, and Clip takes its limits as inputs.
+#: Round is new.
 HAS_ROUND = 11
+
+#: Clip takes its limits as inputs.
+CLIP_HAS_INPUTS = 11
 
 #: The branches of an If may give values of two shapes.
 SHAPES_MAY_DIFFER = 11

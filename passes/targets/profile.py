@@ -176,6 +176,10 @@ class Profile:
         """The operators that are listed."""
         return frozenset(self.operators)
 
+    def lacks(self, name: str) -> bool:
+        """Return whether the target takes no operator of this name in ONNX's own domain."""
+        return name in self.refused or (bool(self.operators) and name not in self.operators)
+
     @property
     def form(self) -> Target:
         """The form of loops of which it takes most; none, if it takes only some of each."""

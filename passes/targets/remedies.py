@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from passes.binding import Binding, with_sizes
-from passes.choices import DEFAULT_OPSET, Target
+from passes.choices import DEFAULT_OPSET, Form, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
@@ -151,6 +151,9 @@ def _candidates(
         yield "simplify", {"rules": ("carry-captures",)}
     if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
         yield "simplify", {"rules": ("forward-cell",)}
+    told = [one for one in state.checked.findings if one.op in _RECURRENT]
+    if any(one.code != "operator-version" for one in told):
+        yield from _best(state, profile, [("expand", {"form": form}) for form in Form])
     if codes & _CONTROL_FLOW:
         yield from (("optimize", {"target": target}) for target in _forms(profile))
         if promise:

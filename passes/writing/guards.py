@@ -18,12 +18,13 @@ from onnx import NodeProto, TensorProto
 from passes.ir.attributes import attribute, has, numbers
 from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
+from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Carried
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SHAPES
+from passes.writing.purposes import GUARD_LENGTHS, GUARD_SHAPES
 
 Producer = Callable[[str], NodeProto | None]
 Constant = Callable[[str], npt.NDArray[Any] | None]
@@ -74,6 +75,27 @@ def guarded(
         return spelling.squeeze(author, must(author, row_of_one, condition), 0, outputs)
     index = author.op("Where", condition, author.int(0), author.int(1))
     return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
+
+
+def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: bool) -> str:
+    """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time; if
+    `masked`, without a size that is known only at run time."""
+    with author.serving(GUARD_LENGTHS):
+        fit = _in_range(author, lengths, time)
+        if not masked:
+            return must_all(author, ends, fit)
+        wrong = author.op("Cast", author.op("Not", fit), to=TensorProto.INT64)
+        none = author.op("Equal", spelling.total(author, wrong), author.int(0))
+        return guarded(author, ends, none, TensorProto.INT64)
+
+
+def _in_range(author: Author, lengths: str, time: str) -> str:
+    """Which lengths lie in 0..time, a bool vector."""
+    if author.opset >= CLIP_TAKES_INTEGERS:
+        clipped = author.op("Clip", lengths, author.int(0), time)
+        return author.op("Equal", lengths, clipped)
+    wrong = author.op("Less", lengths, author.int(0))
+    return author.op("Not", author.op("Or", wrong, author.op("Greater", lengths, time)))
 
 
 def same_sizes(author: Author, new: str, old: str) -> str:

@@ -293,7 +293,7 @@ class TestVerificationStopsFaults:
         def in_range(author: Author, lengths: str, time: str) -> str:
             return author.op("Not", author.op("Greater", lengths, time))
 
-        self.upgrade(RAGGED, f"{SCAN_8}.sequence_lens._in_range", in_range, robust=True)
+        self.upgrade(RAGGED, "passes.writing.guards._in_range", in_range, robust=True)
 
     def test_scanned_inputs_of_different_times(self) -> None:
         model = f"""{HEAD} g (int64[B] lens, float[B,T,2] x, float[B,U,2] v)

@@ -30,9 +30,12 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     None where they are so few, or where the operator is requested in any case.
 
     Raises:
-        Refused: `not-worth-it` where it is faster for no possible number of rows.
+        Refused: `not-worth-it` where it is faster for no possible number of rows, or the target
+            lacks it.
     """
     site = body.site
+    if cell.operator in site.options.lacks:
+        raise _unworthy(site, f"the target lacks the {cell.operator}")
     if site.options.no_branches:
         return None
     most = _ROWS_OF_LSTM

@@ -134,7 +134,7 @@ def recognize_cell(site: Site) -> Edit:
     - `collected`: something other than the state h is collected
     - `random`: an unused op of the body draws random numbers
     - `may-fail`: an unused op of the body could fail
-    - `not-worth-it`: there are too many rows, or large weights known only at run time
+    - `not-worth-it`: too many rows, large weights known only at run time, or a target without it
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)

@@ -1,5 +1,5 @@
-"""Derives facts about inputs from the loops that read them: which axes agree, which values are
-lengths."""
+"""Derives facts about inputs from the loops, and recurrent operators, that read them: which axes
+agree, which values are lengths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import replace
 from onnx import NodeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.model import Model
+from passes.ir.operators import op_of
 from passes.ir.places import is_loop
 from passes.ir.scope import Place
 from passes.loops.form import Kind, LoopForm
@@ -18,6 +20,7 @@ from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 
 _BATCH, _TIME = "loop batch", "loop time"
+_CELLS, _CELLS_LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
 
 
 def hints_for(
@@ -28,7 +31,7 @@ def hints_for(
 ) -> dict[str, Hint]:
     """Hints for drawing the inputs of a region around `node`, which is any node."""
     dims = _loop_dims(LoopForm.from_node(node, opset), inputs) if is_loop(node) else {}
-    lengths, time = _lengths(node, opset, dims)
+    lengths, time = _lengths(node, opset, dims, inputs)
     hints = {}
     for value in inputs:
         natural = tuple(feeds[value.name] for feeds in seen if value.name in feeds)
@@ -52,7 +55,7 @@ def model_hints(model: Model) -> dict[str, Hint]:
     hints: dict[str, Hint] = {}
     inputs = {value.name: value for value in model.proto.graph.input}
     for place in scoping.walk(next(scoping.scopes(model.proto))):
-        if is_loop(place.node):
+        if is_loop(place.node) or op_of(place.node) in _CELLS:
             read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
             for name, hint in hints_for(place.node, model.opset(), read).items():
                 first = hints.setdefault(name, replace(hint, chosen=True))
@@ -68,8 +71,17 @@ def _reads_of(model: Model, place: Place) -> list[str]:
     return [name for name in names if not any(model.defines(owner, name) for owner in inner)]
 
 
-def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:
+def _lengths(
+    node: NodeProto,
+    opset: int,
+    dims: Mapping[str, list[Dim]],
+    inputs: Sequence[ValueInfoProto],
+) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
+    if op_of(node) in _CELLS and len(node.input) > _CELLS_LENGTHS:
+        axis = 1 if attribute(node, "layout", 0) else 0
+        rows = [dims_of(value.type) or () for value in inputs if value.name == node.input[0]]
+        return node.input[_CELLS_LENGTHS], next((found[axis] for found in rows if found), None)
     if not is_loop(node):
         return "", None
     form = LoopForm.from_node(node, opset)

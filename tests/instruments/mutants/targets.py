@@ -21,6 +21,7 @@ RULES = {
     "count-loop": "raise",
     "bound-loop": "bound-loop",
     "carry-captures": "carry-captures",
+    "expand-cell": "expand",
     "forward-cell": "forward-cell",
     "pair-directions": "pair-directions",
     "unroll": "unroll",

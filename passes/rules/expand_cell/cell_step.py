@@ -1,0 +1,131 @@
+"""Writes one step of an RNN, GRU or LSTM, and what it reads of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import helper
+
+from passes.ir.versions import CLIP_HAS_INPUTS
+from passes.rule import Site
+from passes.rules.expand_cell.cell_form import Activation, CellForm
+from passes.rules.expand_cell.cell_weights import Weight, made, named, of_way, parts, parts_of
+from passes.writing.author import Author
+
+
+@dataclass(frozen=True)
+class CellStep:
+    """The step of one direction. Its values are computed before the loop.
+
+    `elements` [steps, rows, gates * hidden] are products of the inputs, with biases; `r` is
+    transposed, of a GRU that resets first those of z and r, and of h. `rb`, a row, is added to the
+    product with `r`. `peepholes` are those of i, o and f, or none.
+    """
+
+    form: CellForm
+    functions: Sequence[Activation]
+    elements: str
+    r: Sequence[Weight]
+    rb: Weight | None
+    peepholes: Sequence[Weight]
+
+    @classmethod
+    def of(cls, site: Site, form: CellForm, author: Author, x: str, way: int) -> CellStep:
+        """Write what the steps of a direction read; `x` has the time first."""
+        w, r, b, holes = (
+            of_way(site, author, name, len(form.directions), way) if name else ""
+            for name in (form.w, form.r, form.b, form.peepholes)
+        )
+        w, whole = (made(author, "Transpose", np.transpose, one, perm=[1, 0]) for one in (w, r))
+        elements, rb = author.op("MatMul", x, named(author, w)), None
+        if form.b:
+            wb, rb = parts_of(author, b, 0, "wr")
+            if not form.linear:
+                wb, rb = made(author, "Add", np.add, wb, rb), None
+            elements = author.op("Add", elements, named(author, wb))
+        products = [whole]
+        if form.operator == "GRU" and not form.linear:
+            z, reset, h = parts_of(author, whole, 1, "zrh")
+            both = made(author, "Concat", lambda *two: np.concatenate(two, 1), z, reset, axis=1)
+            products = [both, h]
+        peepholes = parts_of(author, holes, 0, "iof") if form.peepholes else []
+        return cls(form, form.functions[way], elements, products, rb, peepholes)
+
+    def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
+        """Write the step, from a row of `elements` and the states, with gates along an axis; the
+        next states."""
+        match self.form.operator:
+            case "RNN":
+                total = author.op(
+                    "Add", element, author.op("MatMul", states[0], named(author, self.r[0]))
+                )
+                return [self._applied(author, 0, total)]
+            case "GRU":
+                return [self._gru(author, element, states[0], axis)]
+        return self._lstm(author, element, *states, axis=axis)
+
+    def _gru(self, author: Author, element: str, h: str, axis: int) -> str:
+        xz, xr, xn = parts(author, element, axis, "zrh")
+        product = author.op("MatMul", h, named(author, self.r[0]))
+        if self.form.linear:
+            if self.rb is not None:
+                product = author.op("Add", product, named(author, self.rb))
+            rz, rr, rn = parts(author, product, axis, "zrh")
+        else:
+            rz, rr = parts(author, product, axis, "zr")
+        z = self._applied(author, 0, author.op("Add", xz, rz))
+        reset = self._applied(author, 0, author.op("Add", xr, rr))
+        if self.form.linear:
+            inner = author.op("Mul", reset, rn)
+        else:
+            inner = author.op("MatMul", author.op("Mul", reset, h), named(author, self.r[1]))
+        new = self._applied(author, 1, author.op("Add", xn, inner))
+        # not new + z * (h - new), which is a few percent quicker, but rounds away a small h
+        kept = author.op("Mul", z, h)
+        rest = author.op("Sub", self._number(author, 1.0), z)
+        return author.op("Add", author.op("Mul", rest, new), kept)
+
+    def _lstm(self, author: Author, element: str, h: str, c: str, *, axis: int) -> list[str]:
+        total = author.op("Add", element, author.op("MatMul", h, named(author, self.r[0])))
+        i, o, f, new = parts(author, total, axis, "iofc")
+        i = self._applied(author, 0, self._seen(author, i, 0, c))
+        if self.form.coupled:
+            f = author.op("Sub", self._number(author, 1.0), i)
+        else:
+            f = self._applied(author, 0, self._seen(author, f, 2, c))
+        new = self._applied(author, 1, new)
+        memory = author.op("Add", author.op("Mul", f, c), author.op("Mul", i, new))
+        o = self._applied(author, 0, self._seen(author, o, 1, memory))
+        return [author.op("Mul", o, self._activated(author, 2, memory)), memory]
+
+    def _seen(self, author: Author, gate: str, place: int, memory: str) -> str:
+        if not self.peepholes:
+            return gate
+        return author.op(
+            "Add", gate, author.op("Mul", named(author, self.peepholes[place]), memory)
+        )
+
+    def _applied(self, author: Author, place: int, value: str) -> str:
+        """An activation of a clipped value."""
+        clip = self.form.clip
+        if clip is not None and author.opset < CLIP_HAS_INPUTS:
+            value = author.op("Clip", value, min=-clip, max=clip)
+        elif clip is not None:
+            limits = [self._number(author, limit) for limit in (-clip, clip)]
+            value = author.op("Clip", value, *limits)
+        return self._activated(author, place, value)
+
+    def _activated(self, author: Author, place: int, value: str) -> str:
+        name, parameters = self.functions[place].name, self.functions[place].parameters
+        if name not in ("Affine", "ScaledTanh"):
+            return author.op(name, value, **parameters)
+        alpha, beta = (self._number(author, parameters[one]) for one in ("alpha", "beta"))
+        if name == "Affine":
+            return author.op("Add", author.op("Mul", alpha, value), beta)
+        return author.op("Mul", alpha, author.op("Tanh", author.op("Mul", beta, value)))
+
+    def _number(self, author: Author, value: float) -> str:
+        dtype = helper.tensor_dtype_to_np_dtype(self.form.elem_type)
+        return author.value(np.array(value).astype(dtype), "number")
