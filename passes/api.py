@@ -12,6 +12,7 @@ from passes.commands.rewriting import (
     Lower,
     Optimize,
     Raise,
+    Reroll,
     Simplify,
     Unroll,
     Upgrade,
@@ -30,6 +31,7 @@ __all__ = [
     "lowest_opset",
     "optimize",
     "raise_",
+    "reroll",
     "simplify",
     "unroll",
     "upgrade",
@@ -39,6 +41,7 @@ upgrade = function_of(Upgrade, "upgrade")
 convert = function_of(Convert, "convert")
 lower = function_of(Lower, "lower")
 raise_ = function_of(Raise, "raise_")
+reroll = function_of(Reroll, "reroll")
 unroll = function_of(Unroll, "unroll")
 hoist = function_of(Hoist, "hoist")
 simplify = function_of(Simplify, "simplify")

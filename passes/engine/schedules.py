@@ -280,7 +280,7 @@ _ALL = (
             *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
             *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
             *("fuse-scans", "regroup-sum", "run-in-blocks", "scan-windows", "select-branches"),
-            "split-state",
+            *("reroll", "split-state"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),
