@@ -16,13 +16,14 @@ from passes.ir.live import live, orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.loops.scan_axes import write_scan
 from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
 from passes.rules.reroll.kinds import Kinds
 from passes.rules.reroll.results import Joined, Port, Results
 from passes.rules.reroll.slices import Slicing
 from passes.rules.reroll.step import Step, is_varying
-from passes.types.value_types import dims_of, elem_type_of, has_elements, tensor_type
+from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.body_outputs import own, without_copies
@@ -70,14 +71,18 @@ class Rolling:
         carried = [self._carried(state, singles) for state in list(self.step.states)]
         for port, copies in singles.items():
             self._read_singly(port, copies)
-        loop = self._loop(carried)
-        self.before.adopt([loop])
+        write_scan(self.before, self._loop(carried))
         self.before.adopt(self.after.nodes, self.after.constants)
         others = [self._rewritten(one) for one in moved if one not in self.replaced]
         nodes = (*self.before.nodes, *others)
-        looked, gone = self._looked_through(), self.results.gone.union(moved)
-        gone = orphaned(self.site.graph, looked, gone, lambda node: node.output[0] in looked)
-        self._check_gain(len(gone), len(nodes), loop)
+        looked = self._looked_through()
+        gone = orphaned(
+            self.site.graph,
+            looked,
+            self.results.gone.union(moved),
+            lambda node: node.output[0] in looked,
+        )
+        self._check_gain(len(gone), nodes)
         return Edit(
             nodes,
             tuple(self.before.constants),
@@ -128,8 +133,8 @@ class Rolling:
             what = f"{op_of(drawing)} draws random numbers"
             raise Refused("random", what, [self.site.path, *drawing.output])
 
-    def _check_gain(self, gone: int, written: int, loop: NodeProto) -> None:
-        written += len(scoping.inner_nodes(loop))
+    def _check_gain(self, gone: int, nodes: Sequence[NodeProto]) -> None:
+        written = len(nodes) + sum(len(scoping.inner_nodes(node)) for node in nodes)
         if written >= gone:
             what = f"{gone} nodes would become {written}"
             raise Refused("no-gain", what, [self.site.path])
@@ -180,15 +185,16 @@ class Rolling:
             return False
         axis %= len(dims)
         inner, type_ = self._without_axis(joined.port, axis, len(dims))
-        if not inner and (not has_elements(self.site.type_of(names[0])) or self.kinds.other(names)):
+        sizes = dims if is_static(dims) and 0 not in dims else None
+        if not inner and (sizes is None or self.kinds.other(names)):
             return False
         whole = len(concat.input) == count
         given = concat.output[0] if whole else self.before.fresh("joined")
         tensor = given if inner else self.before.fresh("rows")
         value = inner or self.step.whole(self.step.values[joined.port])
         self._collect(Collected(value, tensor, axis, joined.backwards), type_)
-        if not inner:
-            shape = [dim * (count if at == axis else 1) for at, dim in enumerate(dims)]
+        if sizes is not None and not inner:
+            shape = [size * (count if at == axis else 1) for at, size in enumerate(sizes)]
             self.after.op("Reshape", tensor, self.after.ints(*shape), outputs=[given])
         if whole:
             self.replaced.add(joined.concat)
@@ -199,7 +205,7 @@ class Rolling:
     def _without_axis(self, port: Port, axis: int, rank: int) -> tuple[str, TypeProto]:
         """What the copies have at a port without an axis of size 1, or "", with its type."""
         place, _ = port
-        node, row, name = self.step.node(place), self.step.wires[place], self._names(port)[0]
+        node, row, (name, *_) = self.step.node(place), self.step.wires[place], self._names(port)
         if (
             op_of(node) == "Unsqueeze"
             and isinstance(row[0], Inner)
@@ -209,8 +215,8 @@ class Rolling:
             if axes in ([axis], [axis - rank]):
                 value = self.step.whole(self.step.values[row[0].place, row[0].out])
                 return value, self.kinds.declared(name, axis)
-        dims = dims_of(self.site.type_of(name)) or ()
-        if dims[axis] != 1:
+        types = map(self.site.type_of, self._names(port))
+        if not all(dims is not None and dims[axis:][:1] == (1,) for dims in map(dims_of, types)):
             return "", self.kinds.declared(name)
         value = self.step.whole(self.step.values[port])
         return spelling.squeeze(self.step.author, value, axis), self.kinds.declared(name, axis)
@@ -228,15 +234,16 @@ class Rolling:
         replace_all(node.input, inputs)
         return node
 
-    def _loop(self, carried: list[Carried]) -> NodeProto:
+    def _loop(self, carried: list[Carried]) -> LoopForm:
         """The Scan."""
         step, author = self.step, self.step.author
         if not step.scanned:
             name, numbers_ = author.fresh("number"), np.arange(len(self.chain.copies))
             step.scanned.append(Scanned(self.before.value(numbers_, "numbers"), name))
             step.types[name] = tensor_type(TensorProto.INT64, ())
-        inputs = [one.body_input for one in (*carried, *step.scanned)]
-        results = [one.body_output for one in (*carried, *self.collected)]
+        inputs = [*(one.body_input for one in carried), *(one.body_input for one in step.scanned)]
+        results = [one.body_output for one in carried]
+        results += [one.body_output for one in self.collected]
         types = [*(step.types[one.body_input] for one in carried), *self.types]
         results = [own(author, name, ValueInfoProto(name=name)) for name in results]
         body = author.graph(
@@ -261,4 +268,4 @@ class Rolling:
                 for one, name in zip(self.collected, results[outs:], strict=True)
             ),
         )
-        return form.with_all_outputs(self.before.fresh).to_node()
+        return form.with_all_outputs(self.before.fresh)
