@@ -166,6 +166,8 @@ class _Joining:
             return homes == same and {one for _, one in values} == {out}
         if len(set(values)) == 1:
             return first == LEAF or not self._after[first]
+        if set(ranks) == {first} != {LEAF}:
+            return not self._after[first]
         if any(homes) or {one for _, one in values} != {out} or LEAF in ranks:
             constant = all(self.flow.tensor(value) is not None for value in values)
             return constant and all(_varies(self.flow, values[0], value) for value in values)
@@ -236,21 +238,21 @@ def _runs(flow: Flow) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _periods(flow: Flow) -> list[int]:
-    """The most frequent distances between nodes that are alike with what is around them."""
-    numbers: dict[object, int] = {}
+    """The most frequent distances between nodes that are alike, with and without those around."""
+    votes = Counter[int]()
     keys = flow.keys
     for _ in range(_RADIUS):
+        last: dict[int, int] = {}
+        for rank, key in enumerate(keys):
+            if key in last:
+                votes[rank - last[key]] += 1
+            last[key] = rank
+        numbers: dict[object, int] = {}
         around = (
             (key, *(LEAF if value[0] == LEAF else keys[value[0]] for value in read))
             for key, read in zip(keys, flow.reads, strict=True)
         )
         keys = [numbers.setdefault(key, len(numbers)) for key in around]
-        numbers = {}
-    votes, last = Counter[int](), dict[int, int]()
-    for rank, key in enumerate(keys):
-        if key in last:
-            votes[rank - last[key]] += 1
-        last[key] = rank
     return [period for period, _ in votes.most_common(_MOST_PERIODS)]
 
 

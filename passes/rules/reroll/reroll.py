@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.model import Model
-from passes.ir.places import is_loop
+from passes.ir.places import is_loop, walk_model
 from passes.ir.scope import Scope
 from passes.ir.versions import SCAN_8
 from passes.rule import Considers, Edit, NothingToDo, Refused, Site, register
@@ -24,24 +24,27 @@ _KEY = "reroll"
 
 @dataclass(frozen=True)
 class Found:
-    """The site of a graph, and what is repeated there."""
+    """The site of a graph, and what is repeated there; `bare`: without what only reads it."""
 
     position: int
     results: Results | None = None
+    bare: Chain | None = None
 
 
 def closer(model: Model, target: int) -> Considers | None:
     """Consider the last node of what is repeated, or of a main graph where nothing is."""
-    outputs = set[str]()
-    for scope in _scopes(model):
-        found = _found(model, scope)
-        if found is not None and target > SCAN_8:
-            outputs.update(scope.owner.node[found.position].output[:1])
+    found = [(scope, one) for scope in _scopes(model) if (one := _found(model, scope))]
+    nodes = model.proto.graph.node
+    if not found and nodes and not any(is_loop(place.node) for place in walk_model(model.proto)):
+        main = next(scoping.scopes(model.proto))
+        found = [(main, Found(len(nodes) - 1))]
+        model.index(main.owner).derived[_KEY] = found[0][1]
+    outputs = {name for scope, one in found for name in scope.owner.node[one.position].output[:1]}
 
     def considers(node: NodeProto, opset: int, target: int) -> bool:
-        return bool(node.output) and node.output[0] in outputs
+        return bool(outputs.intersection(node.output[:1]))
 
-    return considers if outputs else None
+    return considers if outputs and target > SCAN_8 else None
 
 
 @register("reroll", considers=lambda node, opset, target: False, optional=True, closer=closer)
@@ -85,7 +88,16 @@ def reroll(site: Site) -> Edit:
         raise NothingToDo
     if found.results is None:
         raise _nothing(site)
-    chain = found.results.chain
+    try:
+        return _rolled(site, found.results.chain)
+    except Refused:
+        if found.bare is None:
+            raise
+        return _rolled(site, found.bare)
+
+
+def _rolled(site: Site, chain: Chain) -> Edit:
+    """The Edit for a chain, perhaps without its first copy."""
     while True:
         try:
             return Rolling(site, Results(chain, site.graph)).edit()
@@ -125,10 +137,9 @@ def _found(model: Model, scope: Scope) -> Found | None:
 
 def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
     for chain in chains(Flow(model, scope)):
-        for whole in (chain.with_readers(), chain):
-            if whole.is_closed():
-                results = Results(whole, index)
-                return Found(results.anchor, results)
-    nodes = scope.owner.node
-    main = scope.owner is model.proto.graph
-    return Found(len(nodes) - 1) if main and nodes and not any(map(is_loop, nodes)) else None
+        whole = chain.with_readers()
+        closed = [one for one in dict.fromkeys((whole, chain)) if one.is_closed()]
+        if closed:
+            results = Results(closed[0], index)
+            return Found(results.anchor, results, *closed[1:])
+    return None
