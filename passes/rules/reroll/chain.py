@@ -126,12 +126,20 @@ class _Joining:
         index = self._homes[rank][0]
         found: dict[object, list[int]] = {}
         for reader in self.flow.readers[rank]:
-            if reader not in self._homes:
-                homes = [(self._homes.get(one), out) for one, out in self.flow.reads[reader]]
-                inner = tuple((home[1], out) if home else None for home, out in homes)
-                if all(home is None or home[0] == index for home, _ in homes):
-                    found.setdefault((self.flow.keys[reader], inner), []).append(reader)
+            inner = None if reader in self._homes else self._inner(reader, index)
+            if inner is not None:
+                found.setdefault((self.flow.keys[reader], inner), []).append(reader)
         return {sign: readers[0] for sign, readers in found.items() if len(readers) == 1}
+
+    def _inner(self, reader: int, index: int) -> tuple[tuple[int, int] | None, ...] | None:
+        """What a node reads of a copy; None where it reads another one."""
+        found: list[tuple[int, int] | None] = []
+        for rank, out in self.flow.reads[reader]:
+            home = self._homes.get(rank)
+            if home is not None and home[0] != index:
+                return None
+            found.append(home and (home[1], out))
+        return tuple(found)
 
     def join(self, row: Sequence[int]) -> bool:
         """Add a node to each copy, after what it reads that is one for each copy, too; returns

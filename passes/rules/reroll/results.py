@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from passes.ir import scope as scoping
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.operators import op_of
 from passes.rules.reroll.chain import Chain
@@ -68,23 +67,19 @@ class Results:
 
     def singles(self, joined: Sequence[Joined]) -> dict[Port, list[int]]:
         """The copies whose values are read by other nodes than these Concats, in those places."""
-        spans = {
-            (one.concat, at)
-            for one in joined
-            for at in range(one.start, one.start + len(self.chain.copies))
-        }
-        found: defaultdict[Port, list[int]] = defaultdict(list)
         nodes, flow = self.index.owner.node, self.chain.flow
+        loose: dict[int, list[str]] = {}
+        for one in reversed(joined):
+            names = loose.setdefault(one.concat, list(nodes[one.concat].input))
+            del names[one.start : one.start + len(self.chain.copies)]
+        others = {concat: set(names) for concat, names in loose.items()}
+        found: defaultdict[Port, list[int]] = defaultdict(list)
         for copy, ranks in enumerate(self.chain.copies):
             for place, rank in enumerate(ranks):
                 for out, name in enumerate(flow.node(rank).output):
-                    for reader in self._outside(name):
-                        if reader == OUTPUT or any(
-                            one == name and (reader, at) not in spans
-                            for at, one in enumerate(scoping.free_names(nodes[reader]))
-                        ):
-                            found[place, out].append(copy)
-                            break
+                    readers = self._outside(name)
+                    if any(one not in others or name in others[one] for one in readers):
+                        found[place, out].append(copy)
         return found
 
     @cached_property
