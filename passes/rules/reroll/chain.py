@@ -12,6 +12,7 @@ from passes.rules.reroll.flow import LEAF, Flow, Value
 FEWEST = 3
 _MOST_PERIODS = 8  # distances between like nodes that are tried
 _MOST_RUNS = 32
+_MOST_STARTS = 4  # of the copies of a run that are tried
 _DEEPEST = 16  # nodes beside a chain that join it for one of its readers
 _RADIUS = 3  # how far around a node it is compared with others
 
@@ -187,17 +188,21 @@ def chains(flow: Flow) -> Iterator[Chain]:
     for _, period, start, end in sorted(_runs(flow), key=lambda run: (-run[0], run[1]))[
         :_MOST_RUNS
     ]:
-        start = _best_start(flow, period, start, end)
-        count = (end - start) // period
-        copies = [
-            tuple(range(first, first + period))
-            for first in range(start, start + count * period, period)
-        ]
-        copies = _carrying(flow, copies)
-        if copies:
-            copies = [*_before(flow, copies), *copies]
+        starts = _best_starts(flow, period, start, end)
+        copies = max((_copies(flow, period, start, end) for start in starts), key=_size)
         if len(copies) >= FEWEST:
             yield Chain(flow, tuple(copies))
+
+
+def _copies(flow: Flow, period: int, start: int, end: int) -> list[tuple[int, ...]]:
+    """The copies in a range of ranks, and those before them."""
+    firsts = range(start, end - period + 1, period)
+    copies = _carrying(flow, [tuple(range(first, first + period)) for first in firsts])
+    return [*_before(flow, copies), *copies] if copies else []
+
+
+def _size(copies: Sequence[tuple[int, ...]]) -> int:
+    return sum(map(len, copies))
 
 
 def repeats(flow: Flow) -> bool:
@@ -264,8 +269,8 @@ def _periods(flow: Flow) -> list[int]:
     return [period for period, _ in votes.most_common(_MOST_PERIODS)]
 
 
-def _best_start(flow: Flow, period: int, start: int, end: int) -> int:
-    """The start of the first copy, so that copies hand the fewest values on."""
+def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
+    """The starts of the first copy with which copies hand the fewest values on, the last first."""
     spare = (end - start) % period
     crossing = [0] * (2 * period + 2)
     last: dict[Value, int] = {}
@@ -276,7 +281,9 @@ def _best_start(flow: Flow, period: int, start: int, end: int) -> int:
     for (rank, _), reader in last.items():
         for edge in range(max(rank + 1, start + period), min(reader, start + 2 * period) + 1):
             crossing[edge - start] += 1
-    return start + min(range(spare, -1, -1), key=lambda offset: crossing[offset + period])
+    fewest = min(crossing[period : period + spare + 1])
+    offsets = [offset for offset in range(spare + 1) if crossing[offset + period] == fewest]
+    return [start + offset for offset in offsets[: -_MOST_STARTS - 1 : -1]]
 
 
 def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
