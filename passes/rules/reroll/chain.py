@@ -133,13 +133,13 @@ class _Joining:
         return {sign: readers[0] for sign, readers in found.items() if len(readers) == 1}
 
     def _inner(self, reader: int, index: int) -> tuple[tuple[int, int] | None, ...] | None:
-        """What a node reads of a copy; None where it reads another one."""
+        """What a node reads of a copy; None where it reads others than that and the one before."""
         found: list[tuple[int, int] | None] = []
         for rank, out in self.flow.reads[reader]:
-            home = self._homes.get(rank)
-            if home is not None and home[0] != index:
+            copy, place = self._homes.get(rank, (index - 1, 0))
+            if copy not in (index, index - 1):
                 return None
-            found.append(home and (home[1], out))
+            found.append((place, out) if copy == index else None)
         return tuple(found)
 
     def join(self, row: Sequence[int]) -> bool:
@@ -173,6 +173,12 @@ class _Joining:
         if homes[0] is not None:
             same = [(index, homes[0][1]) for index in range(len(ranks))]
             return homes == same and {one for _, one in values} == {out}
+        if (
+            homes[1] is not None
+        ):  # what the copy before computes, if the first reads an initial value
+            before = [(index, homes[1][1]) for index in range(len(ranks) - 1)]
+            same_out = len({one for _, one in values[1:]}) == 1
+            return homes[1:] == before and same_out and (first == LEAF or not self._after[first])
         if len(set(values)) == 1:
             return first == LEAF or not self._after[first]
         if set(ranks) == {first} != {LEAF}:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from onnx import NodeProto, TypeProto
 
 from passes.ir.attributes import numbers
+from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Scanned
@@ -42,6 +43,7 @@ class Step:
     states: dict[State, str] = field(default_factory=dict)
     values: dict[tuple[int, int], Row] = field(default_factory=dict)
     _scans: dict[object, Row] = field(default_factory=dict)
+    _node_names: Names = field(default_factory=Names)
 
     def write(self) -> None:
         """Write the nodes of each place."""
@@ -76,7 +78,7 @@ class Step:
         replace_all(new.input, [self._read(wire) for wire in row])
         kept = [entry for entry in node.metadata_props if entry.key != ITERATION_KEY]
         replace_all(new.metadata_props, kept)
-        new.name = _TAG.sub("", node.name)
+        new.name = node.name and self._node_names.fresh(_TAG.sub("", node.name))
         for out, name in enumerate(node.output):
             if name:
                 new.output[out] = self.author.names.fresh(_TAG.sub("", name))
