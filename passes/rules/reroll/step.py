@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import prod
 
-from onnx import NodeProto, TypeProto
+from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.ir.attributes import numbers
 from passes.ir.names import Names
@@ -13,12 +14,14 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Scanned
 from passes.rules.reroll.chain import Chain, Inner, Outer, State, Wire
+from passes.rules.reroll.flow import Value
 from passes.rules.reroll.slices import Slices, Slicing
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.draft import ITERATION_KEY
 
+_MOST = 16  # elements of a constant that is written into the body
 _TAG = re.compile(r"/it\d+\b")
 
 
@@ -100,10 +103,18 @@ class Step:
                 self.types[name] = self.slicing.kinds.declared(flow.name(wire.initial))
             return Row(self.states[wire])
         if len(set(wire.values)) == 1:
-            return Row(flow.name(wire.values[0]))
+            return Row(self._same(wire.values[0]))
         if wire not in self._scans:
             self._scans[wire] = self._scan(self.slicing.of(wire))
         return self._scans[wire]
+
+    def _same(self, value: Value) -> str:
+        """A value from outside; the axes and sizes among the constants are written into the body,
+        where they tell the shapes of its values."""
+        tensor = self.chain.flow.tensor(value)
+        if tensor is None or tensor.data_type != TensorProto.INT64 or prod(tensor.dims) > _MOST:
+            return self.chain.flow.name(value)
+        return self.author.value(self.chain.flow.model.read(tensor))
 
     def _scan(self, slices: Slices) -> Row:
         """The slice of a tensor that an iteration reads."""
