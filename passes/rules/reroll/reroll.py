@@ -42,7 +42,7 @@ def closer(model: Model, target: int) -> Considers | None:
     outputs = {name for scope, one in found for name in scope.owner.node[one.position].output[:1]}
 
     def considers(node: NodeProto, opset: int, target: int) -> bool:
-        return bool(outputs.intersection(node.output[:1]))
+        return opset > SCAN_8 and not outputs.isdisjoint(node.output[:1])
 
     return considers if outputs and target > SCAN_8 else None
 

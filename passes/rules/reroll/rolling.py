@@ -146,7 +146,7 @@ class Rolling:
 
     def _carried(self, state: State, singles: dict[Port, list[int]]) -> Carried:
         names = self._names((state.place, state.out))
-        if (other := self.kinds.other([self.flow.name(state.initial), *names[:-1]])) is not None:
+        if (other := self.kinds.other([self.flow.name(state.initial), *names])) is not None:
             what = f"{names[0]!r} hands on a state whose shape is not proven to be the same"
             refused = Refused("state-changes", f"{what} in each copy", [self.site.path, *names[:2]])
             raise FirstDiffers(refused) if other == 1 else refused
