@@ -13,6 +13,7 @@ from passes.commands.rewriting import (
     Lower,
     Optimize,
     Raise,
+    Reroll,
     Simplify,
     Unroll,
     Upgrade,
@@ -32,6 +33,7 @@ __all__ = [
     "lowest_opset",
     "optimize",
     "raise_",
+    "reroll",
     "simplify",
     "unroll",
     "upgrade",
@@ -42,6 +44,7 @@ convert = function_of(Convert, "convert")
 lower = function_of(Lower, "lower")
 raise_ = function_of(Raise, "raise_")
 expand = function_of(Expand, "expand")
+reroll = function_of(Reroll, "reroll")
 unroll = function_of(Unroll, "unroll")
 hoist = function_of(Hoist, "hoist")
 simplify = function_of(Simplify, "simplify")

@@ -110,6 +110,8 @@ class RuleOptions:
     peel: str = Peel.first
     check_output: str = ""
     form: str = Form.scan
+    #: Weights of which each copy of a subgraph has its own are joined to be scanned.
+    stack_weights: bool = False
     #: Functions to inline: `all`, `unsupported` by the IR version, or names.
     inline: tuple[str, ...] = ("all",)
     #: The IR version that the outcome is to have, or fit in; None where any will do.

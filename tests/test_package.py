@@ -28,7 +28,7 @@ PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
     *("Site", "bisect", "convert", "expand", "hoist", "inspect", "lower", "lowest_opset"),
-    *("optimize", "raise_", "register", "run", "simplify", "unroll", "upgrade"),
+    *("optimize", "raise_", "register", "reroll", "run", "simplify", "unroll", "upgrade"),
 ]
 
 

@@ -1,5 +1,5 @@
 """Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`,
-`torch_rwkv.py`, `torch_recurrences.py` and `torch_scans.py`."""
+`torch_rwkv.py`, `torch_recurrences.py`, `torch_scans.py` and `torch_unrolled.py`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def cases() -> Iterator[Case]:
     from torch_recurrences import cases as recurrences
     from torch_rwkv import cases as rwkv
     from torch_scans import cases as scans
+    from torch_unrolled import cases as unrolled
 
     yield from _networks()
     yield from _resized()
@@ -52,6 +53,7 @@ def cases() -> Iterator[Case]:
     yield from rwkv()
     yield from recurrences()
     yield from scans()
+    yield from unrolled()
 
 
 def scripted(

@@ -208,6 +208,24 @@ class Expand(Selecting):
         return _schedule("expand")
 
 
+@command("reroll", short_help="Make loops of what is written out.", suffix="rerolled")
+@dataclass(frozen=True, kw_only=True)
+class Reroll(Selecting):
+    """Turn a subgraph that is repeated in a chain, such as an unrolled loop, into a Scan.
+
+    At least three copies are needed, each of which reads what the one before it computed. If there
+    are none, the reason is reported; under --strict that exits with 3.
+    """
+
+    stack_weights: Annotated[
+        bool, Says("Join weights of which each copy has its own, as equal layers have.")
+    ] = False
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("reroll")
+
+
 @command("hoist", short_help="Move work and constants out of loops.", suffix="hoisted")
 @dataclass(frozen=True, kw_only=True)
 class Hoist(Choosing):

@@ -287,16 +287,8 @@ _ALL = (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
             *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "expand-cell"),
-            *(
-                "forward-cell",
-                "fuse-scans",
-                "pair-directions",
-                "regroup-sum",
-                "run-in-blocks",
-                "scan-windows",
-                "select-branches",
-            ),
-            "split-state",
+            *("forward-cell", "fuse-scans", "pair-directions", "regroup-sum", "run-in-blocks"),
+            *("scan-windows", "select-branches", "reroll", "split-state"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

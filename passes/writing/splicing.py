@@ -8,7 +8,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.names import Names
-from passes.ir.protos import named
+from passes.ir.protos import named, replace_all
 from passes.ir.scope import Owner
 from passes.rule import Edit
 
@@ -16,7 +16,8 @@ from passes.rule import Edit
 def splice(
     owner: Owner, edits: Mapping[int, Edit], constants: Mapping[str, TensorProto]
 ) -> dict[int, int]:
-    """Rebuild a node list with the Edits in place of their nodes, and add the constants.
+    """Rebuild a node list with the Edits in place of their nodes, add the constants, and drop the
+    types of values that are gone.
 
     Returns where each Edit begins.
     """
@@ -39,8 +40,13 @@ def splice(
         nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
         starts = {index: start + len(constants) for index, start in starts.items()}
     _name_apart(nodes, [node for edit in edits.values() for node in edit.nodes])
+    gone = {name for index in covered for name in owner.node[index].output}
     del owner.node[:]
     owner.node.extend(nodes)
+    if covered:
+        gone.difference_update(name for node in nodes for name in node.output)
+        kept = [value for value in owner.value_info if value.name not in gone]
+        replace_all(owner.value_info, kept)
     return starts
 
 

@@ -235,6 +235,12 @@ def _transposed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     return None if perm is None else read.size(node.input[0], perm[axis])
 
 
+def _gemm(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    """The rows of the first matrix, the columns of the second one."""
+    turned = attribute(node, "transB" if axis else "transA", 0)
+    return read.size(node.input[axis], 1 - axis if turned else axis)
+
+
 _BY_SHAPE: dict[Shape, SizeRule] = {
     Shape.ELEMENTWISE: _same,
     Shape.KEPT: _same,
@@ -247,6 +253,7 @@ _SIZES: dict[str, SizeRule] = {
     "Einsum": _summed,
     "Expand": _expanded,
     "Gather": _gathered,
+    "Gemm": _gemm,
     "MatMul": _product,
     "Pad": _padded,
     "Range": _counted,

@@ -42,6 +42,7 @@ RULES = {
     "expand-attention": "expand-attention",
     "recognize-attention": "recognize-attention",
     "regroup-sum": "regroup-sum",
+    "reroll": "reroll",
     "run-in-blocks": "run-in-blocks",
     "split-state": "split-state",
     "prune-loop": "simplify",

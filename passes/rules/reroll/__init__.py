@@ -1,0 +1,3 @@
+"""Straight-line code that repeats a subgraph becomes a loop."""
+
+from __future__ import annotations

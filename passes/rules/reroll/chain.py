@@ -1,0 +1,350 @@
+"""Finds a subgraph that is repeated, each copy reading what the one before it computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from passes.rules.reroll.flow import LEAF, Flow, Value
+
+FEWEST = 3
+_MOST_PERIODS = 8  # distances between like nodes that are tried
+_MOST_RUNS = 32
+_MOST_STARTS = 4  # of the copies of a run that are tried
+_DEEPEST = 16  # nodes beside a chain that join it for one of its readers
+_RADIUS = 3  # how far around a node it is compared with others
+
+
+class Inner(NamedTuple):
+    """An input that the same copy computes: output `out` of the node with a `place` in it."""
+
+    place: int
+    out: int
+
+
+class State(NamedTuple):
+    """An input that the copy before computes; the first copy reads `initial`."""
+
+    place: int
+    out: int
+    initial: Value
+
+
+class Outer(NamedTuple):
+    """An input from outside: one value for each copy, or one for all."""
+
+    values: tuple[Value, ...]
+
+
+Wire = Inner | State | Outer
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The copies of a subgraph, in order: in each, a rank for each place of the subgraph."""
+
+    flow: Flow
+    copies: tuple[tuple[int, ...], ...]
+
+    def wires(self) -> list[list[Wire]] | None:
+        """What each place reads; None where the copies do not read the same way, or one reads what
+        another than the one before it computed."""
+        homes = self.homes()
+        found = [[self._wire(homes, row) for row in self._rows(ranks)] for ranks in self.families]
+        wires = [[wire for wire in row if wire is not None] for row in found]
+        return wires if list(map(len, wires)) == list(map(len, found)) else None
+
+    def is_closed(self) -> bool:
+        """Return whether the copies read the same way, and nothing that depends on them but through
+        nodes outside of them."""
+        after = self.flow.dependents(rank for copy in self.copies for rank in copy)
+        outer: list[Value] = []
+        for wire in (wire for row in self.wires() or [] for wire in row):
+            if isinstance(wire, Outer):
+                outer += wire.values
+            elif isinstance(wire, State):
+                outer.append(wire.initial)
+        return bool(outer) and not any(rank != LEAF and after[rank] for rank, _ in outer)
+
+    @property
+    def families(self) -> list[tuple[int, ...]]:
+        """For each place, its ranks in the copies."""
+        return list(zip(*self.copies, strict=True))
+
+    def homes(self) -> dict[int, tuple[int, int]]:
+        """The copy and the place of each rank."""
+        return {
+            rank: (index, place)
+            for index, copy in enumerate(self.copies)
+            for place, rank in enumerate(copy)
+        }
+
+    def with_readers(self) -> Chain:
+        """The same, with the nodes of each copy that only read what it computes, and what is read
+        there besides."""
+        joining = _Joining(self)
+        place = 0
+        while place < len(joining.copies[0]):
+            readers = [joining.readers(copy[place]) for copy in joining.copies]
+            for sign in list(readers[0]):
+                row = [found.get(sign, LEAF) for found in readers]
+                if LEAF not in row:
+                    joining.join(row)
+            place += 1
+        return Chain(self.flow, tuple(map(tuple, joining.copies)))
+
+    def _rows(self, ranks: Sequence[int]) -> Iterator[tuple[Value, ...]]:
+        return zip(*(self.flow.reads[rank] for rank in ranks), strict=True)
+
+    def _wire(self, homes: dict[int, tuple[int, int]], row: tuple[Value, ...]) -> Wire | None:
+        places = [homes.get(producer) for producer, _ in row]
+        if places[1] is None:
+            return Outer(row) if not any(places) else None
+        index, place = places[1]
+        out = row[1][1]
+        for copy in range(1, len(row)):
+            if places[copy] != (copy + index - 1, place) or row[copy][1] != out:
+                return None
+        if index == 1:
+            return Inner(place, out) if places[0] == (0, place) and row[0][1] == out else None
+        return State(place, out, row[0]) if places[0] is None else None
+
+
+class _Joining:
+    """Adds nodes to the copies of a chain, one to each."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.flow = chain.flow
+        self.copies = [list(copy) for copy in chain.copies]
+        self._homes = chain.homes()
+        self._after = chain.flow.dependents(self._homes)
+
+    def readers(self, rank: int) -> dict[object, int]:
+        """The readers of a node outside of the copies, by what they read of its copy, where that
+        tells them apart."""
+        index = self._homes[rank][0]
+        found: dict[object, list[int]] = {}
+        for reader in self.flow.readers[rank]:
+            inner = None if reader in self._homes else self._inner(reader, index)
+            if inner is not None:
+                found.setdefault((self.flow.keys[reader], inner), []).append(reader)
+        return {sign: readers[0] for sign, readers in found.items() if len(readers) == 1}
+
+    def _inner(self, reader: int, index: int) -> tuple[tuple[int, int] | None, ...] | None:
+        """What a node reads of a copy; None where it reads others than that and the one before."""
+        found: list[tuple[int, int] | None] = []
+        for rank, out in self.flow.reads[reader]:
+            copy, place = self._homes.get(rank, (index - 1, 0))
+            if copy not in (index, index - 1):
+                return None
+            found.append((place, out) if copy == index else None)
+        return tuple(found)
+
+    def join(self, row: Sequence[int]) -> bool:
+        """Add a node to each copy, after what it reads that is one for each copy, too; returns
+        whether that was possible."""
+        pending: list[list[int]] = []
+        if not self._follow(list(row), pending):
+            return False
+        for ranks in pending:
+            for index, (copy, rank) in enumerate(zip(self.copies, ranks, strict=True)):
+                self._homes[rank] = (index, len(copy))
+                copy.append(rank)
+        return True
+
+    def _follow(self, row: list[int], pending: list[list[int]], depth: int = 0) -> bool:
+        if row in pending:
+            return True
+        keys = {self.flow.keys[rank] for rank in row}
+        taken = any(rank in ranks for ranks in pending for rank in row)
+        if len(keys) > 1 or len(set(row)) < len(row) or taken or depth > _DEEPEST:
+            return False
+        for values in zip(*(self.flow.reads[rank] for rank in row), strict=True):
+            if not self._reads_alike(values, pending, depth):
+                return False
+        pending.append(row)
+        return True
+
+    def _reads_alike(self, values: Sequence[Value], pending: list[list[int]], depth: int) -> bool:
+        (first, out), ranks = values[0], [rank for rank, _ in values]
+        homes = [self._homes.get(rank) for rank in ranks]
+        if homes[0] is not None:
+            same = [(index, homes[0][1]) for index in range(len(ranks))]
+            return homes == same and {one for _, one in values} == {out}
+        if (
+            homes[1] is not None
+        ):  # what the copy before computes, if the first reads an initial value
+            before = [(index, homes[1][1]) for index in range(len(ranks) - 1)]
+            same_out = len({one for _, one in values[1:]}) == 1
+            return homes[1:] == before and same_out and (first == LEAF or not self._after[first])
+        if len(set(values)) == 1:
+            return first == LEAF or not self._after[first]
+        if set(ranks) == {first} != {LEAF}:
+            return not self._after[first]
+        if any(homes) or {one for _, one in values} != {out} or LEAF in ranks:
+            constant = all(self.flow.tensor(value) is not None for value in values)
+            return constant and all(_varies(self.flow, values[0], value) for value in values)
+        return self._follow(ranks, pending, depth + 1)
+
+
+def chains(flow: Flow) -> Iterator[Chain]:
+    """The chains of a graph, those with the most nodes first; what carries no value is none."""
+    for _, period, start, end in sorted(_runs(flow), key=lambda run: (-run[0], run[1]))[
+        :_MOST_RUNS
+    ]:
+        starts = _best_starts(flow, period, start, end)
+        copies = max((_copies(flow, period, start, end) for start in starts), key=_size)
+        if len(copies) >= FEWEST:
+            yield Chain(flow, tuple(copies))
+
+
+def _copies(flow: Flow, period: int, start: int, end: int) -> list[tuple[int, ...]]:
+    """The copies in a range of ranks, and those before them."""
+    firsts = range(start, end - period + 1, period)
+    copies = _carrying(flow, [tuple(range(first, first + period)) for first in firsts])
+    return [*_before(flow, copies), *copies] if copies else []
+
+
+def _size(copies: Sequence[tuple[int, ...]]) -> int:
+    return sum(map(len, copies))
+
+
+def repeats(flow: Flow) -> bool:
+    """Return whether anything is repeated, with or without a carried value."""
+    return any((end - start) // period >= FEWEST for _, period, start, end in _runs(flow))
+
+
+def _alike(flow: Flow, first: int, second: int, period: int) -> bool:
+    """Return whether two nodes read the same way, a period apart."""
+    for one, other in zip(flow.reads[first], flow.reads[second], strict=True):
+        if one == other:
+            continue
+        follows = one[1] == other[1] and other[0] - one[0] == period and one[0] != LEAF
+        if not follows and not _varies(flow, one, other):
+            return False
+    return True
+
+
+def _varies(flow: Flow, one: Value, other: Value) -> bool:
+    """Return whether values from outside may be slices of one tensor: constants of one type, other
+    leaves, outputs of one node."""
+    if one[0] != other[0] or one[0] != LEAF:
+        return one[0] == other[0]
+    first, second = flow.tensor(one), flow.tensor(other)
+    if first is None or second is None:
+        return first is second and bool(flow.name(one)) and bool(flow.name(other))
+    return first.data_type == second.data_type and list(first.dims) == list(second.dims)
+
+
+def _runs(flow: Flow) -> Iterator[tuple[int, int, int, int]]:
+    """Ranges of ranks that repeat: nodes, the period, where they start and end."""
+    keys = flow.keys
+    for period in _periods(flow):
+        start = 0
+        for rank in range(len(keys) - period + 1):
+            other = rank + period
+            if (
+                other < len(keys)
+                and keys[rank] == keys[other]
+                and _alike(flow, rank, other, period)
+            ):
+                continue
+            if rank - start >= period:
+                yield rank - start, period, start, other
+            start = rank + 1
+
+
+def _periods(flow: Flow) -> list[int]:
+    """The most frequent distances between nodes that are alike, with and without those around."""
+    votes = Counter[int]()
+    keys = flow.keys
+    for _ in range(_RADIUS):
+        last: dict[int, int] = {}
+        for rank, key in enumerate(keys):
+            if key in last:
+                votes[rank - last[key]] += 1
+            last[key] = rank
+        numbers: dict[object, int] = {}
+        around = (
+            (key, *(LEAF if value[0] == LEAF else keys[value[0]] for value in read))
+            for key, read in zip(keys, flow.reads, strict=True)
+        )
+        keys = [numbers.setdefault(key, len(numbers)) for key in around]
+    return [period for period, _ in votes.most_common(_MOST_PERIODS)]
+
+
+def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
+    """The starts of the first copy with which copies hand the fewest values on, the last first."""
+    spare = (end - start) % period
+    crossing = [0] * (2 * period + 2)
+    last: dict[Value, int] = {}
+    for rank in range(start, min(end, start + 3 * period)):
+        for value in flow.reads[rank]:
+            if value[0] >= start:
+                last[value] = rank
+    for (rank, _), reader in last.items():
+        for edge in range(max(rank + 1, start + period), min(reader, start + 2 * period) + 1):
+            crossing[edge - start] += 1
+    fewest = min(crossing[period : period + spare + 1])
+    offsets = [offset for offset in range(spare + 1) if crossing[offset + period] == fewest]
+    return [start + offset for offset in offsets[: -_MOST_STARTS - 1 : -1]]
+
+
+def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The copies without what no later copy depends on; none where nothing is handed on."""
+    here, there = ({rank: place for place, rank in enumerate(copy)} for copy in copies[:2])
+    pending = [here[value[0]] for rank in there for value in flow.reads[rank] if value[0] in here]
+    kept: set[int] = set()
+    while pending:
+        place = pending.pop()
+        if place not in kept:
+            kept.add(place)
+            read = flow.reads[copies[1][place]]
+            pending += [there[value[0]] for value in read if value[0] in there]
+    return [tuple(copy[place] for place in sorted(kept)) for copy in copies] if kept else []
+
+
+def _before(flow: Flow, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The copies before these, found from what the first one reads."""
+    found: list[tuple[int, ...]] = []
+    first, second = copies[:2]
+    used = {rank for copy in copies for rank in copy}
+    while (copy := _copy_before(flow, first, second)) and used.isdisjoint(copy):
+        found.insert(0, copy)
+        used.update(copy)
+        first, second = copy, first
+    return found
+
+
+def _copy_before(
+    flow: Flow, first: tuple[int, ...], second: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The copy whose values the first one reads where the second one reads those of the first."""
+    here, there = ({rank: place for place, rank in enumerate(copy)} for copy in (first, second))
+    given: dict[int, int] = {}
+    pending: list[
+        tuple[int, Value, Value]
+    ] = []  # a place, what should be there, and what is like it
+    for rank, later in zip(first, second, strict=True):
+        for value, read in zip(flow.reads[rank], flow.reads[later], strict=True):
+            if read[0] in here:
+                pending.append((here[read[0]], value, read))
+    while pending:
+        place, (rank, out), model = pending.pop()
+        if rank == LEAF or out != model[1] or flow.keys[rank] != flow.keys[first[place]]:
+            return None
+        if place in given:
+            if given[place] != rank:
+                return None
+            continue
+        given[place] = rank
+        reads = (flow.reads[one] for one in (rank, first[place], second[place]))
+        for value, now, read in zip(*reads, strict=True):
+            if read[0] in there:
+                pending.append((there[read[0]], value, read))
+            elif read[0] not in here and value != now and not _varies(flow, value, now):
+                return None
+    whole = len(given) == len(first) == len(set(given.values()))
+    return tuple(given[place] for place in range(len(first))) if whole else None

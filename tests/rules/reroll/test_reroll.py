@@ -1,0 +1,154 @@
+"""The rule `reroll`: what `unroll` and exporters write out becomes a Scan again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import ModelProto
+from typer.testing import CliRunner
+
+import passes
+from passes.__main__ import app
+from passes.errors import NOT_PRODUCED
+from passes.ir.places import is_loop, walk_model
+from passes.testing import as_model, as_text, assert_refused, assert_rewrite
+from tests.written import changed
+
+GOLDEN = Path(__file__).parents[3] / "golden_models"
+
+#: Recurrences that `unroll` writes out as a whole.
+UNROLLED = [
+    path
+    for rule in ("recognize-cell", "regroup-sum", "run-in-blocks")
+    for path in sorted((GOLDEN / rule).glob("*.before.onnxtxt"))
+]
+
+#: Two states, a tensor that is read backwards, columns that are collected.
+RECURRENCE = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[2] c, float[9,2] x, float[2,9] v) => (float[2] hn, float[2] cn, float[2,9] y) {
+    hn, cn, y = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [1, 0],
+        scan_output_axes = [1],
+        body = step (float[2] s, float[2] d, float[2] a, float[2] b)
+            => (float[2] t, float[2] e, float[2] o) {
+            p = Mul (s, a)
+            q = Add (d, b)
+            e = Sigmoid (p)
+            r = Sub (q, e)
+            t = Tanh (r)
+            o = Neg (t)
+        }> (h, c, x, v)
+}
+"""
+
+#: The layers of a network, of which each has the state of the one before and the first input.
+LAYERS = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[N,2] x) => (float[N,2] y) {
+    a0 = Sin (x) b0 = Mul (a0, x)
+    a1 = Sin (b0) b1 = Mul (a1, x)
+    a2 = Sin (b1) b2 = Mul (a2, x)
+    a3 = Sin (b2) b3 = Mul (a3, x)
+    y = Neg (b3)
+}
+"""
+
+
+def loops_in(model: ModelProto) -> int:
+    return sum(is_loop(place.node) for place in walk_model(model))
+
+
+def rerolled(model: ModelProto) -> ModelProto:
+    return assert_rewrite(model, pipeline="reroll").model
+
+
+def test_what_unroll_wrote_is_a_scan_again() -> None:
+    unrolled = passes.unroll(as_model(RECURRENCE), verify=False).model
+    assert len(unrolled.graph.node) > 60
+    (scan,) = rerolled(unrolled).graph.node
+    axes = {one.name: list(one.ints) for one in scan.attribute if one.name.startswith("scan_")}
+    assert axes == {
+        "scan_input_axes": [0, 1],
+        "scan_input_directions": [1, 0],
+        "scan_output_axes": [1],
+    }
+    (body,) = [one.g for one in scan.attribute if one.name == "body"]
+    assert len(body.node) == 6
+
+
+def test_the_order_of_the_nodes_does_not_matter() -> None:
+    unrolled = passes.unroll(as_model(RECURRENCE), verify=False).model
+    # each node before those that do not read it, the last ones first where there is a choice
+    pending, ordered, known = list(unrolled.graph.node)[::-1], list[onnx.NodeProto](), set[str]()
+    produced = {name for node in pending for name in node.output}
+    while pending:
+        node = next(one for one in pending if known.issuperset(produced.intersection(one.input)))
+        pending.remove(node)
+        ordered.append(node)
+        known.update(node.output)
+    shuffled = onnx.ModelProto()
+    shuffled.CopyFrom(unrolled)
+    del shuffled.graph.node[:]
+    shuffled.graph.node.extend(ordered)
+    assert [node.op_type for node in rerolled(shuffled).graph.node] == ["Scan"]
+
+
+def test_a_copy_that_differs_splits_the_chain() -> None:
+    other = changed(LAYERS, {"a3 = Sin (b2)": "a3 = Cos (b2)"})
+    graph = rerolled(as_model(other)).graph
+    assert [node.op_type for node in graph.node] == ["Scan", "Cos", "Mul", "Neg"]
+    middle = changed(LAYERS, {"a2 = Sin (b1)": "a2 = Cos (b1)"})
+    assert_refused(middle, "no-repetition", pipeline="reroll")
+
+
+def test_a_row_that_a_node_between_the_copies_reads_keeps_its_place() -> None:
+    # `m` reads what the second copy computes, and the fourth copy reads `m`: no loop gives that
+    text = changed(LAYERS, {"b3 = Mul (a3, x)": "m = Cos (b1) b3 = Mul (a3, m)"})
+    graph = rerolled(as_model(text)).graph
+    kinds = sorted(node.op_type for node in graph.node)
+    assert kinds == ["Cos", "Gather", "Mul", "Neg", "Scan", "Sin"]
+
+
+def test_a_batch_that_may_be_empty_stays_one() -> None:
+    model = onnx.load(GOLDEN / "exported" / "torch" / "traced_lstm_cell.opset13.onnx")
+    kinds = [node.op_type for node in rerolled(model).graph.node if node.op_type != "Constant"]
+    assert kinds == ["Scan", "Transpose"]
+
+
+@pytest.mark.parametrize("name", ["traced_two_cells", "traced_selective_scan"])
+def test_what_tracing_wrote_out_becomes_a_scan(name: str) -> None:
+    model = onnx.load(GOLDEN / "exported" / "torch" / f"{name}.opset13.onnx")
+    after = rerolled(model)
+    assert loops_in(after) == 1
+    assert len(after.graph.node) < len(model.graph.node) / 2
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", UNROLLED, ids=lambda path: path.name.split(".")[0])
+def test_recurrences_that_were_unrolled_are_loops_again(path: Path) -> None:
+    model = onnx.load(path)
+    dims = [dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim]
+    sizes = {dim.dim_param: 4 for dim in dims if dim.dim_param}
+    unrolled = passes.unroll(model, dims=sizes, verify=False).model
+    assert loops_in(rerolled(unrolled)) >= loops_in(model)
+
+
+def test_strict_fails_where_nothing_is_repeated(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    text = changed(LAYERS, {"a2 = Sin (b1)": "a2 = Cos (b1)"})
+    onnx.save(as_model(text), model)
+    call = ["reroll", str(model), "-o", str(tmp_path / "new.onnx"), "--strict"]
+    outcome = CliRunner().invoke(app, call)
+    assert outcome.exit_code == NOT_PRODUCED, outcome.output
+    assert "no subgraph is repeated 3 times" in outcome.output
+
+
+def test_a_model_with_a_loop_may_have_nothing_else_that_is_repeated() -> None:
+    assert not passes.reroll(as_model(RECURRENCE), verify=False).report.refusals
+
+
+def test_a_second_run_finds_nothing() -> None:
+    once = rerolled(as_model(LAYERS))
+    assert as_text(passes.reroll(once).model) == as_text(once)
