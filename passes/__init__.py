@@ -106,6 +106,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # onnx takes a fifth of a second to import: `python -m passes --help` does without.
     if name not in _HOMES:

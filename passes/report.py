@@ -47,7 +47,7 @@ class Checked:
     unreached: Sequence[str] = ()
     same_as: str = ""
     excuses: Mapping[str, int] = field(default_factory=dict)
-    cases: Sequence[Tried] = ()
+    cases: Sequence[Tried] = field(default=(), repr=False)
     seconds: float = field(default=0.0, compare=False)
 
     @classmethod

@@ -17,7 +17,7 @@ from passes import dims, values
 from passes.binding import parsed_shape
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
-from passes.engine.schedules import SCHEDULES
+from passes.engine.schedules import SCHEDULES, Schedule
 from passes.errors import nearest
 from passes.ir.protos import copied
 from passes.ir.scope import walk_model
@@ -31,8 +31,18 @@ def as_model(source: ModelProto | str) -> ModelProto:
     """A model from ONNX text; a ModelProto as it is."""
     if isinstance(source, ModelProto):
         return source
-    parsed: ModelProto = onnx.parser.parse_model(source)
+    try:
+        parsed: ModelProto = onnx.parser.parse_model(source)
+    except onnx.parser.ParseError as error:
+        said = error.args[0].decode(errors="replace")
+        raise ValueError(f"{source[:40]!r}... is no model in ONNX text: {said}") from error
     return parsed
+
+
+def _schedule(pipeline: str) -> Schedule:
+    if pipeline not in SCHEDULES:
+        raise ValueError(f"there is no pipeline {pipeline!r}; {nearest(pipeline, SCHEDULES)}")
+    return SCHEDULES[pipeline]
 
 
 def assert_rewrite(
@@ -59,7 +69,7 @@ def assert_rewrite(
     untouched = model.SerializeToString(deterministic=True)
     asked = options_of(options or {})
     verifying = Verifying(executor, budget, inputs=inputs, assume=asked.assume)
-    session = Session(SCHEDULES[pipeline], opset, asked, verifying)
+    session = Session(_schedule(pipeline), opset, asked, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
     left_out = [refusal for refusal in result.report.refusals if refusal.code == "not-verified"]
@@ -135,7 +145,7 @@ def assert_refused(
     """
     try:
         report = (
-            Session(SCHEDULES[pipeline], opset, options_of(options or {}), None)
+            Session(_schedule(pipeline), opset, options_of(options or {}), None)
             .run(as_model(model))
             .report
         )

@@ -33,7 +33,7 @@ PUBLIC = [
 
 
 def test_the_public_names() -> None:
-    assert sorted(passes.__all__) == PUBLIC
+    assert sorted(passes.__all__) == sorted(dir(passes)) == PUBLIC
     for name in PUBLIC:
         assert getattr(passes, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'upgrde'"):

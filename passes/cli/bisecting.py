@@ -87,7 +87,9 @@ def _sources(
     if after is None:
         folder = before / "parts"
         if not before.is_dir():
-            raise WrongUsage(f"{before}: name two models, or a folder that holds {BEFORE}, {AFTER}")
+            wrong = "is no folder" if before.exists() else "there is no such folder"
+            asked = f"name two models, or a folder that holds {BEFORE} and {AFTER}"
+            raise WrongUsage(f"{before}: {wrong}; {asked}")
         if inputs is None and any((before / DATA_SET).glob("*")):
             inputs = before / DATA_SET
         before, after = before / BEFORE, before / AFTER

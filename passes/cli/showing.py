@@ -91,7 +91,8 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         found = Disagreement(
             "main", verification.reason, sides, verification.failure, (), exact=options.exact
         )
-        complain(reproduced(folder, found, (before.parent, after.parent)))
+        if verification.failure is not None:  # else their inputs or outputs are others
+            complain(reproduced(folder, found, (before.parent, after.parent)))
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
     if verification.verdict == "not-compared":
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)

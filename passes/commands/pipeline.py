@@ -64,7 +64,10 @@ def _options_of(step: Step) -> Options:
     if isinstance(step, Options):
         command_of(step)
         return step
-    name, keywords = (step, {}) if isinstance(step, str) else step
+    pair: Any = (step, {}) if isinstance(step, str) else step
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        raise TypeError(f"a step is {step!r}, not a name or a pair of a name and its options")
+    name, keywords = pair
     declared = command_named(name).options
     refuse_unknown(name, declared, keywords)
     return declared(**keywords)

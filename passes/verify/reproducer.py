@@ -39,7 +39,7 @@ after.onnx    the same after it
   output_N.pb  what before.onnx answers{expected}
   after_N.pb   what after.onnx answers{actual}
 
-To see where the two part, in this folder:
+To find the first value that differs, in this folder:
 
   python -m passes bisect .{options}
 

@@ -198,7 +198,8 @@ class TestCommandLine:
         ("arguments", "code", "said"),
         [
             (["a.onnx", "a.onnx"], DONE, "the models agree"),
-            (["a.onnx"], USAGE, "name two models, or a folder"),
+            (["a.onnx"], USAGE, "a.onnx: is no folder; name two models, or a folder"),
+            (["gone"], USAGE, "gone: there is no such folder; name two models, or a folder"),
             (["a.onnx", "c.onnx"], FAILED, "c.onnx: cannot be read (No such file"),
             (["a.onnx", "b.onnx", "--executor", "tract"], USAGE, "`reference`, `onnxruntime`"),
         ],

@@ -412,6 +412,7 @@ class TestMismatch:
         result = run("verify", "m.onnx", "other.onnx", "--executor", "reference")
         assert result.exit_code == MISMATCH
         assert "the inputs are" in result.stderr
+        assert not list(folder.glob("*.reproducer"))
 
 
 class TestExternalData:

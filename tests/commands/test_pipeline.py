@@ -84,6 +84,7 @@ def test_a_wrong_rewrite_of_a_later_command_is_a_mismatch(monkeypatch: pytest.Mo
     [
         ([], ValueError, "a pipeline has at least one command"),
         ("upgrade", TypeError, "steps is 'upgrade', not a list of commands"),
+        ([{"command": "lower"}], TypeError, "a step is {'command': 'lower'}, not a name or a pair"),
         (["upgrde"], UnknownCommand, "there is no command 'upgrde'; the nearest are upgrade"),
         ([("unroll", {"max_nodse": 3})], TypeError, "unroll() got an unexpected keyword argument"),
     ],

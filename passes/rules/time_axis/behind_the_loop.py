@@ -153,6 +153,6 @@ class _BehindTheLoop:
             row_bytes(self.body, name if name in known else self._source(name)) for name in kept
         )
         return (
-            f"{count} node{'s' if count != 1 else ''} behind the loop, which collects about "
+            f"{count} node{'s' if count != 1 else ''} after the loop, which collects about "
             f"{after} bytes an iteration (before: {before})"
         )
