@@ -85,29 +85,37 @@ class CellForm:
             Refused: see the rule `expand-cell`.
         """
         node, operator = site.node, op_of(site.node)
-        _check(site)
-        inputs = [*node.input, *[""] * 8][:8]
-        x, w, r, b, lengths = inputs[:5]
-        elem_type = elem_type_of(site.type_of(x))
-        if elem_type not in FLOATS:
-            kind = TensorProto.DataType.Name(elem_type)
-            raise Refused("element-type", f"{x!r} is of type {kind}, no float", [site.path, x])
-        directions = _DIRECTIONS.get(text(node, "direction", "forward"), ())
-        (count, *_), (*_, hidden) = _dims(site, w, 3), _dims(site, r, 3)
-        if not directions or (count not in (None, len(directions)) and not isinstance(count, str)):
-            what = f"{text(node, 'direction', 'forward')!r} with weights of {count} directions"
-            raise Refused("direction", f"the direction is {what}", [site.path])
+        x, w, r, b, lengths, h0, c0, peepholes = [*node.input, *[""] * 8][:8]
+        (steps, rows, width), (count, *_), (*_, hidden) = (_dims(site, one) for one in (x, w, r))
+        way = text(node, "direction", "forward")
+        directions, clip = _DIRECTIONS.get(way, ()), number(node, "clip", 1.0)
+        kind = elem_type_of(site.type_of(x))
+        referring = has_references(node)
+        for code, wrong, what in (
+            ("contrib", operator in OTHERS, f"{operator} does more than an LSTM of ONNX"),
+            ("opset-too-old", site.target < SCAN_HAS_AXES, f"opset {site.target} has no such Scan"),
+            ("attribute-reference", referring, "callers of the function choose an attribute"),
+            ("clip", not clip > 0, f"runtimes differ on clip = {clip:g}, which is not above 0"),
+            ("element-type", kind not in FLOATS, f"it is of {TensorProto.DataType.Name(kind)}"),
+            ("direction", not directions, f"the direction is {way!r}"),
+            (
+                "direction",
+                isinstance(count, int) and count != len(directions),
+                f"the direction is {way!r}, with weights of {count} directions",
+            ),
+        ):
+            if wrong:
+                raise Refused(code, what, [site.path])
         batch_first = bool(attribute(node, "layout", 0))
-        steps, rows, width = _dims(site, x, 3)
         return cls(
             operator,
-            elem_type,
+            kind,
             *(x, w, r, b, lengths),
-            initials=inputs[5:7] if operator == "LSTM" else inputs[5:6],
-            peepholes=inputs[7] if operator == "LSTM" else "",
+            initials=[h0, c0] if operator == "LSTM" else [h0],
+            peepholes=peepholes,
             directions=directions,
             functions=_functions(site, len(directions)),
-            clip=number(node, "clip", 0.0) if has(node, "clip") else None,
+            clip=clip if has(node, "clip") else None,
             batch_first=batch_first,
             coupled=bool(attribute(node, "input_forget", 0)),
             linear=bool(attribute(node, "linear_before_reset", 0)),
@@ -123,25 +131,10 @@ class CellForm:
         return {"RNN": 1, "GRU": 3, "LSTM": 4}[self.operator]
 
 
-def _check(site: Site) -> None:
-    node, path = site.node, site.path
-    if op_of(node) in OTHERS:
-        what = f"{op_of(node)} does more than an LSTM of ONNX"
-        raise Refused("contrib", what, [path])
-    if site.target < SCAN_HAS_AXES:
-        what = f"the opset is {site.target}, below {SCAN_HAS_AXES}"
-        raise Refused("opset-too-old", what, [path])
-    if has_references(node):
-        what = "an attribute is chosen by the callers of the function"
-        raise Refused("attribute-reference", what, [path])
-    clip = number(node, "clip", 1.0)
-    if not clip > 0:
-        what = f"runtimes differ on clip = {clip:g}, which is not above 0"
-        raise Refused("clip", what, [path])
-
-
-def _dims(site: Site, name: str, rank: int) -> Sequence[Dim]:
-    return dims_of(site.type_of(name)) or (None,) * rank
+def _dims(site: Site, name: str) -> Sequence[Dim]:
+    """The three sizes of an input, as far as they are known."""
+    dims = dims_of(site.type_of(name)) or ()
+    return dims if len(dims) == 3 else (None,) * 3
 
 
 def _functions(site: Site, directions: int) -> list[list[Activation]]:
@@ -152,9 +145,7 @@ def _functions(site: Site, directions: int) -> list[list[Activation]]:
     if len(names) < len(default) * directions:
         what = f"it has {len(names)} activations, {len(default) * directions} are needed"
         raise Refused("activation", what, [site.path])
-    lists = {
-        parameter: iter(_floats(node, f"activation_{parameter}")) for parameter in ("alpha", "beta")
-    }
+    lists = {one: iter(_floats(node, f"activation_{one}")) for one in ("alpha", "beta")}
     found = [_activation(site, name, lists) for name in names]
     every = len(default)
     return [found[way * every : (way + 1) * every] for way in range(directions)]

@@ -54,23 +54,26 @@ class CellLoop:
         inner = author.inside("/".join((author.prefix, "step")))
         states = [inner.fresh("state") for _ in self.initials]
         number, go = inner.fresh("number"), inner.fresh("go")
-        inputs, results, trips = self._states(states), list[ValueInfoProto](), ""
+        form, results, trips = self.step.form, list[ValueInfoProto](), ""
+        inputs = [self._typed(one, form.hidden) for one in states]
         if kind is Kind.LOOP:
             trips = spelling.squeeze(author, self.count, 0)
             at = number
             if self.reversed:
                 at = inner.op("Sub", author.op("Sub", trips, author.int(1)), number)
             read = self._row(inner, at)
-            head = [_value(number, TensorProto.INT64), _value(go, TensorProto.BOOL)]
+            head = [_scalar(number, TensorProto.INT64), _scalar(go, TensorProto.BOOL)]
             inputs = [*head, *inputs]
-            results.append(_value(inner.op("Identity", go), TensorProto.BOOL))
+            results.append(_scalar(inner.op("Identity", go), TensorProto.BOOL))
         else:
             read = [inner.fresh("row") for _ in self._scanned]
-            inputs += self._rows(read)
+            wide = form.hidden * form.gates if isinstance(form.hidden, int) else None
+            inputs.append(self._typed(read[0], wide))
+            inputs += [self._typed(one, 1, TensorProto.BOOL) for one in read[1:]]
         *after, output = self._once(inner, read, states)
         if output in after:
             output = inner.op("Identity", output)
-        results += self._states([*after, output])
+        results += [self._typed(one, form.hidden) for one in (*after, output)]
         finals, is_scan = [author.fresh("last") for _ in states], kind is Kind.SCAN
         return LoopForm(
             kind,
@@ -125,21 +128,12 @@ class CellLoop:
             after = [author.op("Where", on, new, old) for new, old in pairs]
         return [*after, output]
 
-    def _states(self, names: Sequence[str]) -> list[ValueInfoProto]:
-        """The types of states, and of what is collected."""
+    def _typed(self, name: str, width: Dim, elem_type: int = 0) -> ValueInfoProto:
+        """A value of a batch in the body, by default of the cell's type."""
         form = self.step.form
-        return [_value(name, form.elem_type, form.rows, form.hidden) for name in names]
-
-    def _rows(self, names: Sequence[str]) -> list[ValueInfoProto]:
-        """The types of what is scanned."""
-        form = self.step.form
-        wide = form.hidden * form.gates if isinstance(form.hidden, int) else None
-        types = [(form.elem_type, wide), (TensorProto.BOOL, 1)]
-        return [
-            _value(name, elem_type, form.rows, width)
-            for name, (elem_type, width) in zip(names, types, strict=False)
-        ]
+        known = tensor_type(elem_type or form.elem_type, (form.rows, width))
+        return helper.make_value_info(name, known)
 
 
-def _value(name: str, elem_type: int, *dims: Dim) -> ValueInfoProto:
-    return helper.make_value_info(name, tensor_type(elem_type, dims))
+def _scalar(name: str, elem_type: int) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, elem_type, ())

@@ -197,7 +197,8 @@ class Expansion:
     def _no_steps(self, author: Author) -> list[str]:
         """Write Y, of no steps, and the initial states."""
         ways = self.author.ints(len(self.form.directions))
-        sizes = self._sizes(self.author.ints(0), ways, self._rows, self._hidden)
+        # not 0: where it is nested, onnxruntime takes the sizes of one branch for those of both
+        sizes = self._sizes(self._count, ways, self._rows, self._hidden)
 
         def zeros(sizes: Sequence[str]) -> str:
             shape = author.op("Concat", *sizes, axis=0)
