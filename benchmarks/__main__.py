@@ -24,6 +24,7 @@ NAMES = (
     "raised",
     "fused",
     "unroll",
+    "reroll",
     "optimize",
     "recurrences",
     "verification",

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
         "memory",
         "scan8",
         "unroll",
+        "reroll",
         "optimize",
         "recurrences",
         "verification",
