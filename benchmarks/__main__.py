@@ -25,6 +25,7 @@ NAMES = (
     "fused",
     "expanded",
     "unroll",
+    "reroll",
     "optimize",
     "recurrences",
     "verification",

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
         "scan8",
         "expanded",
         "unroll",
+        "reroll",
         "optimize",
         "recurrences",
         "verification",

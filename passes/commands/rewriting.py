@@ -210,7 +210,7 @@ class Expand(Selecting):
 
 @command("reroll", short_help="Make loops of what is written out.", suffix="rerolled")
 @dataclass(frozen=True, kw_only=True)
-class Reroll(Selecting):
+class Reroll(Options):
     """Turn a subgraph that is repeated in a chain, such as an unrolled loop, into a Scan.
 
     At least three copies are needed, each of which reads what the one before it computed. If there

@@ -89,22 +89,23 @@ def reroll(site: Site) -> Edit:
     if found.results is None:
         raise _nothing(site)
     try:
-        return _rolled(site, found.results.chain)
+        return _rolled(site, found.results)
     except Refused:
         if found.bare is None:
             raise
-        return _rolled(site, found.bare)
+        return _rolled(site, Results(found.bare, site.graph))
 
 
-def _rolled(site: Site, chain: Chain) -> Edit:
+def _rolled(site: Site, results: Results) -> Edit:
     """The Edit for a chain, perhaps without its first copy."""
     while True:
         try:
-            return Rolling(site, Results(chain, site.graph)).edit()
+            return Rolling(site, results).edit()
         except FirstDiffers as differs:
+            chain = results.chain
             if len(chain.copies) == FEWEST:
                 raise differs.refused from differs
-            chain = Chain(chain.flow, chain.copies[1:])
+            results = Results(Chain(chain.flow, chain.copies[1:]), site.graph)
 
 
 def _nothing(site: Site) -> Refused:
