@@ -16,8 +16,10 @@ from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.forms import Cell
 
-#: Up to how many rows the operators are faster; fewer for a wide GRU.
+#: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
+#: it may have.
 _ROWS_OF_LSTM, _ROWS_OF_GRU, _ROWS_OF_WIDE_GRU = 32, 16, 8
+_ROWS_OF_RNN = {32: 2, 64: 1}
 _WIDE = 128
 #: Weights of more elements are not rearranged in every run, unless it takes many steps.
 _FEW_ELEMENTS = 1 << 15
@@ -36,6 +38,11 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     if site.options.no_branches:
         return None
     most = _ROWS_OF_LSTM
+    if cell.operator == "RNN":
+        found = [count for width, count in _ROWS_OF_RNN.items() if cell.hidden <= width]
+        if not found:
+            raise _unworthy(site, f"an RNN of width {cell.hidden} is no faster than the loop")
+        most = found[0]
     if cell.operator == "GRU":
         most = _ROWS_OF_GRU if cell.hidden <= _WIDE else _ROWS_OF_WIDE_GRU
     if rows is not None and rows > most:

@@ -1,4 +1,4 @@
-"""The rule `recognize-cell`: a Scan over the steps of an LSTM or GRU becomes that operator."""
+"""The rule `recognize-cell`: a Scan over the steps of an LSTM, GRU or RNN becomes that operator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
+from passes.rules.recognize_cell.activations import ACTIVATIONS
 from passes.rules.recognize_cell.columns import Reader
-from passes.rules.recognize_cell.forms import Cell, CellFinder
+from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.gru import CellFinder
+from passes.rules.recognize_cell.products import PRODUCTS
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
@@ -36,7 +39,7 @@ def recognized(body: TimeBody) -> Cell:
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
     }
     hidden, *others = {*widths.values()}
-    cell = CellFinder(read, scanned.body_input, hidden).cell(form.carried)
+    cell = CellFinder(read, scanned.body_input, hidden).found(form.carried)
     if others or cell.inputs != element:
         raise read.refusal(
             f"an element of width {element} and states of {sorted(widths.values())} do not fit "
@@ -44,9 +47,7 @@ def recognized(body: TimeBody) -> Cell:
         )
     h = cell.states[0]
     for collected in form.collected:
-        if collected.tensor and body.index.source(collected.body_output) != body.index.source(
-            h.body_output
-        ):
+        if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
             raise Refused(
                 "collected",
                 f"{collected.body_output!r} is collected, but the operator returns "
@@ -70,7 +71,7 @@ def _check_types(body: TimeBody) -> None:
             )
 
 
-_NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
+_NEEDED = (tuple(ACTIVATIONS), PRODUCTS)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -83,7 +84,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("recognize-cell", considers=considers, optional=True)
 def recognize_cell(site: Site) -> Edit:
-    """Replace a Scan whose body is the step of an LSTM or a GRU by that operator.
+    """Replace a Scan whose body is the step of an LSTM, a GRU or an RNN by that operator.
 
     Before:
 
@@ -114,15 +115,19 @@ def recognize_cell(site: Site) -> Edit:
         hs = Squeeze (y, direction)
         ...
 
-    The gates may be cut out of one product or have one each, MatMul or Gemm, also of the element
-    and the state concatenated, and come in any order; biases may be added anywhere. Of a GRU, both
-    orders of reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`. A
-    scan in reverse becomes the reverse direction. Constant weights are rearranged
-    beforehand. Sums and activations may differ in rounding.
+    The gates may be cut out of one product or have one each, MatMul, Gemm or Einsum, also of the
+    element and the state concatenated or transposed, and come in any order; biases may be added
+    anywhere. A state may be a vector, without an axis of a batch. Of a GRU, both orders of reset
+    and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with `1 - z`
+    for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
+    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign or Tanh, all of a sum
+    that is clipped to one bound. A scan in reverse becomes the reverse direction. Constant weights
+    are rearranged beforehand. Sums and activations may differ in rounding.
 
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
-    other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128),
-    onnxruntime is not faster with the operator. Its operators also treat a NaN that they read as a
+    other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128), 2 of
+    an RNN (1 where it is wider than 32, none where it is wider than 64), onnxruntime is not faster
+    with the operator. Its operators also treat a NaN that they read as a
     number, where the loop propagates it; the report notes it if the verification sees it.
 
     Refuses:

@@ -21,6 +21,9 @@ from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 
+#: The activations of each operator where its attribute is left out.
+DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+
 #: The new names of the Scan's outputs, by their old names.
 Names = dict[str, str]
 
@@ -85,9 +88,9 @@ class CellWriter:
         return Branch(label, named)
 
     def _dims(self, output: Carried | Collected) -> Dims:
-        state = [self.sizes.rows, self.cell.hidden]
+        state = [self.sizes.rows, self.cell.hidden][self.sizes.flat :]
         if isinstance(output, Collected):
-            state.insert(output.axis % 3, self.body.trips)
+            state.insert(output.axis % self.sizes.rank, self.body.trips)
         return tuple(state)
 
     def _scan(self, author: Author, names: Names) -> None:
@@ -106,7 +109,9 @@ class CellWriter:
         for row in self.form.collected:
             if row.tensor:
                 sizes = [author.ints(self.sizes.rows or 0), author.ints(self.cell.hidden)]
-                sizes.insert(row.axis % 3, spelling.size_of_axis(author, *self.sizes.time))
+                sizes = sizes[self.sizes.flat :]
+                time = spelling.size_of_axis(author, *self.sizes.time)
+                sizes.insert(row.axis % self.sizes.rank, time)
                 zero = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.0])
                 shape = author.op("Concat", *sizes, axis=0)
                 author.op("ConstantOfShape", shape, outputs=[names[row.tensor]], value=zero)
@@ -115,34 +120,50 @@ class CellWriter:
 
     def _operator(self, author: Author, names: Names) -> None:
         """Write the operator, for the case that there are elements and rows."""
-        scanned = self.sizes.scanned
-        weights = CellWeights(self.body, author).write(self.cell)
+        scanned, rank = self.sizes.scanned, self.sizes.rank
+        *weights, peepholes = CellWeights(self.body, author).write(self.cell)
         elements = time_first(self.body, author, scanned, Length(""))
-        initials = [spelling.unsqueeze(author, state.initial, 0) for state in self.cell.states]
+        around = [0, 1] if self.sizes.flat else [0]
+        if self.sizes.flat:
+            elements = spelling.unsqueeze(author, elements, 1)
+        states = self.cell.states
+        initials = [spelling.unsqueeze_axes(author, state.initial, around) for state in states]
         y = author.fresh(self.cell.operator.lower())
         finals = [author.fresh(state.final or "unused") for state in self.cell.states]
         author.op(
             self.cell.operator,
-            *(elements, *weights, "", *initials),
+            *(elements, *weights, "", *initials, *filter(None, [peepholes])),
             name=self.body.site.node.name,
             outputs=[y, *finals],
             **self._attributes(reverse=scanned.reversed),
         )
         for state, final in zip(self.cell.states, finals, strict=True):
             if state.final:
-                spelling.squeeze(author, final, 0, [names[state.final]])
+                spelling.along(author, "Squeeze", final, around, [names[state.final]])
         for collected in self.form.collected:
             turned = collected.reversed != scanned.reversed
-            if collected.tensor and not turned and not collected.axis % 3:
-                spelling.squeeze(author, y, 1, [names[collected.tensor]])
+            inner = [axis + 1 for axis in around]
+            if collected.tensor and not turned and not collected.axis % rank:
+                spelling.along(author, "Squeeze", y, inner, [names[collected.tensor]])
             elif collected.tensor:
-                rows = spelling.squeeze(author, y, 1)
-                place_rows(
-                    author, rows, collected.axis, 3, turned=turned, output=names[collected.tensor]
-                )
+                rows = spelling.along(author, "Squeeze", y, inner)
+                output = names[collected.tensor]
+                place_rows(author, rows, collected.axis, rank, turned=turned, output=output)
 
-    def _attributes(self, *, reverse: bool) -> dict[str, int | str]:
-        attributes: dict[str, int | str] = {"hidden_size": self.cell.hidden}
+    def _attributes(self, *, reverse: bool) -> dict[str, object]:
+        cell = self.cell
+        attributes: dict[str, object] = {"hidden_size": cell.hidden}
+        names = [kind.name for kind in cell.activations]
+        if names != DEFAULTS[cell.operator]:
+            attributes["activations"] = names
+        for place, key in enumerate(("activation_alpha", "activation_beta")):
+            given = [kind.parameters[place] for kind in cell.activations if kind.parameters[place:]]
+            if given:
+                attributes[key] = given
+        if cell.activations[0].clip:
+            attributes["clip"] = cell.activations[0].clip
+        if cell.coupled:
+            attributes["input_forget"] = 1
         if reverse:
             attributes["direction"] = "reverse"
         if self.cell.linear:
