@@ -11,21 +11,24 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.activations import ACTIVATIONS
 from passes.rules.recognize_cell.columns import Reader
+from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gru import CellFinder
 from passes.rules.recognize_cell.products import PRODUCTS
+from passes.rules.recognize_cell.ragged import without_ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
 
 
-def recognized(body: TimeBody) -> Cell:
-    """The cell whose steps a Scan runs.
+def recognized(whole: TimeBody, body: TimeBody) -> Cell:
+    """The cell whose steps a Scan runs; `body` is the whole one as if no row ended.
 
     Raises:
         Refused: see the rule.
     """
     form, path = body.form, body.site.path
+    check_left(body)
     read = Reader(body)
     if len(form.scanned) != 1 or not form.carried:
         raise read.refusal(
@@ -54,7 +57,7 @@ def recognized(body: TimeBody) -> Cell:
                 f"{h.body_output!r}",
                 [path, collected.tensor],
             )
-    check_dropped(body, sorted(body.unread))
+    check_dropped(whole, sorted(whole.unread))
     return cell
 
 
@@ -124,6 +127,10 @@ def recognize_cell(site: Site) -> Edit:
     that is clipped to one bound. A scan in reverse becomes the reverse direction. Constant weights
     are rearranged beforehand. Sums and activations may differ in rounding.
 
+    Rows may end: where states are chosen, by Where or as a sum of products with a bool, while the
+    iteration number is below a length, or where a scanned mask tells. They become sequence_lens; at
+    run time, the If checks that a mask is true, then false, and the loop runs where it is not.
+
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
     other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128), 2 of
     an RNN (1 where it is wider than 32, none where it is wider than 64), onnxruntime is not faster
@@ -143,4 +150,5 @@ def recognize_cell(site: Site) -> Edit:
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)
-    return CellWriter(body, recognized(body)).edit()
+    plain, ends = without_ends(body)
+    return CellWriter(body, plain, recognized(body, plain), ends).edit()

@@ -24,9 +24,10 @@ Place = tuple[str, int]
 @dataclass(frozen=True)
 class CellSizes:
     """The axes of a loop over a tensor [time, batch, inputs], in whatever order; of one row, it
-    may have no axis of a batch."""
+    may have no axis of a batch. `others` are axes of what else has a size per row."""
 
     body: TimeBody
+    others: tuple[Place, ...] = ()
 
     @cached_property
     def flat(self) -> bool:
@@ -59,7 +60,7 @@ class CellSizes:
         if self.flat:
             return []
         states: list[Place] = [(carried.initial, 0) for carried in self.body.form.carried]
-        return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0)]
+        return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0), *self.others]
 
     def width(self, name: str, carried: Carried | None = None) -> int:
         """The width of the matrix that a body input gets.
@@ -104,7 +105,8 @@ class CellSizes:
         size = self._integers.size(*place)
         if size is not None and size.number is not None:
             return size.number
-        if dims_of(self.body.site.type_of(place[0])) is not None:
+        declared = dims_of(self.body.site.type_of(place[0])) is not None
+        if declared or place in self.others:
             return None
         name = self.body.form.body_inputs[position]
         dims = dims_of(self.body.rows.types.get(name)) or (None,)

@@ -60,7 +60,7 @@ class CellWeights:
 
     def _turned(self, part: Matrix) -> str:
         """A part of a weight, transposed, by operators."""
-        value = self._visible(part.name)
+        value = self.visible(part.name)
         cuts = (part.columns, part.rows) if part.turned else (part.rows, part.columns)
         for axis, (cut, size) in enumerate(zip(cuts, part.dims, strict=True)):
             if cut != (0, size):
@@ -101,7 +101,7 @@ class CellWeights:
     def _sum(self, biases: Sequence[Bias]) -> str:
         total = ""
         for bias in biases:
-            value, columns = self._visible(bias.columns.name), bias.columns
+            value, columns = self.visible(bias.columns.name), bias.columns
             if bias.rank == 2:
                 value = spelling.squeeze(self.author, value, 1 if columns.turned else 0)
             if columns.count != columns.width:
@@ -129,7 +129,7 @@ class CellWeights:
             return constant_tensor(self.body.nodes[position])
         return next((tensor for tensor in graph.initializer if tensor.name == name), None)
 
-    def _visible(self, name: str) -> str:
+    def visible(self, name: str) -> str:
         """A name under which the value can be read outside of the body."""
         own = self._own(name)
         if own is None:
