@@ -72,9 +72,8 @@ def pair_directions(site: Site) -> Edit:
         same = place == _LENGTHS or not (own or theirs)
         operands.append(own if same else _joined(site, author, own, theirs, axis))
     outputs, parts = list[str](), list[tuple[str, int, list[str]]]()
-    places = [site.graph.positions[node.output[0]] for node in between]
-    alone = [place for place, node in zip(places, between, strict=True) if _is_alone(site, node)]
-    covered = [position, *alone]
+    made = [node.output[0] for node in between if len(site.graph.readers[node.output[0]]) == 1]
+    covered = [position, *map(site.graph.positions.__getitem__, made)]
     for place in range(max(len(first.output), len(second.output))):
         names = [_at(first.output, place), _at(second.output, place)]
         axis = late if place else 1 + late
@@ -140,11 +139,6 @@ def _check(site: Site, other: NodeProto) -> None:
         raise Refused("attributes", sentence, [site.path, other.name])
     if _at(node.input, _LENGTHS) != _at(other.input, _LENGTHS):
         raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
-
-
-def _is_alone(site: Site, node: NodeProto) -> bool:
-    """Return whether one node alone reads the output of another."""
-    return len(site.graph.readers[node.output[0]]) == 1
 
 
 def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, list[NodeProto]]:

@@ -60,21 +60,17 @@ def _flipped(factor: Factor, flip: bool) -> Factor:
 def _of_einsum(read: Reader, node: NodeProto, turned: bool) -> Factors | None:
     """The factors of an Einsum of a weight and a vector or matrix, such as `ab,b->a`."""
     left, _, result = text(node, "equation", "").replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != 2 or len(result) not in (1, 2):
+    named = list(zip(left.split(","), node.input, strict=False))
+    if len(named) != 2 or len(result) not in (1, 2):
         return None
-    for place in (0, 1):
-        operand, weight = terms[1 - place], terms[place]
-        columns = result[0] if turned else result[-1]
-        summed = weight.replace(columns, "")
-        rows = result.replace(columns, "")
-        letters = sorted(columns + summed)
-        shaped = sorted(weight) == letters and sorted(operand) == sorted(summed + rows)
-        if shaped and len({*columns, *summed, *rows}) == 1 + len(result) and summed.isalpha():
-            if not read.is_weight(node.input[place]):
-                continue
-            return Factors(
-                Factor(node.input[1 - place], operand != rows + summed),
-                Factor(node.input[place], weight == columns + summed),
-            )
-    return None
+    if not read.is_weight(node.input[1]):
+        named.reverse()
+    (operand, first), (weight, second) = named
+    columns = result[0] if turned else result[-1]
+    summed, rows = weight.replace(columns, ""), result.replace(columns, "")
+    shaped = weight in (columns + summed, summed + columns)
+    shaped &= operand in (summed + rows, rows + summed) and summed.isalpha()
+    if not shaped or len({*columns, *summed, *rows}) != 1 + len(result):
+        return None
+    turned_weight = Factor(second, weight == columns + summed)
+    return Factors(Factor(first, operand != rows + summed), turned_weight)

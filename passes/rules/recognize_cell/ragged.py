@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
-from passes.loops.form import Carried, Collected, Scanned
+from passes.loops.form import Carried, Scanned
 from passes.rules.recognize_cell.columns import Reader
 from passes.types.value_types import elem_type_of
 
@@ -71,30 +71,34 @@ class _Choices:
         """The choice that a value is: a Where, or `flag * new + (1 - flag) * old`."""
         where = self.read.made_by(name, "Where")
         if where is not None:
-            flag, inverse = self._flag(where[0])
-            first, second = where[1:]
+            known, (first, second) = self._flag(where[0]), where[1:]
         else:
             pairs = [self._scaled(one) for one in self.read.made_by(name, "Add") or ()]
             if len(pairs) != 2 or pairs[0] is None or pairs[1] is None:
                 return None
-            (flag, inverse, first), (other, opposite, second) = pairs[0], pairs[1]
-            if flag != other or inverse == opposite:
+            (known, first), (other, second) = pairs[0], pairs[1]
+            if other is None or known != (other[0], not other[1]):
                 return None
+        if known is None:
+            return None
+        flag, inverse = known
         yes, no = (second, first) if inverse else (first, second)
         return Choice(flag, self.read.origin(yes), self.read.origin(no), summed=where is None)
 
-    def _scaled(self, name: str) -> tuple[str, bool, str] | None:
+    def _scaled(self, name: str) -> tuple[tuple[str, bool] | None, str] | None:
         """The flag of a product of a flag and a value, and the value."""
         factors = self.read.made_by(name, "Mul") or ()
         for factor, value in zip(factors, reversed(factors), strict=True):
             cast = self.read.made_by(factor, "Cast")
             if cast and elem_type_of(self.read.body.rows.types.get(cast[0])) == TensorProto.BOOL:
-                return *self._flag(cast[0]), value
+                return self._flag(cast[0]), value
         return None
 
-    def _flag(self, name: str) -> tuple[str, bool]:
-        """The bool that a flag is, without axes of size 1, and whether it is negated."""
+    def _flag(self, name: str) -> tuple[str, bool] | None:
+        """The bool that a flag [batch, 1] is, perhaps as [batch], and whether it is negated."""
         inverse = False
+        if (self.read.dims(name) or ())[1:] != (1,):
+            return None
         while True:
             name = self.read.origin(name)
             node = self.read.node(name)
@@ -128,10 +132,9 @@ def without_ends(body: TimeBody) -> tuple[TimeBody, Ends | None]:
     lengths, counter, below = ("", None, None) if mask else _compared(read, flag)
     elements = tuple(one for one in form.scanned if one != mask)
     others = [one for one in form.carried if one not in chosen and one != counter]
-    if others or not (mask or lengths) or len(elements) != 1:
+    shaped = not mask or (read.dims(flag) or ())[1:] == (1,)
+    if others or not (mask or lengths) or len(elements) != 1 or not shaped:
         raise read.refusal(f"{flag!r} chooses between states, but is no mask or length", flag)
-    if mask and (read.dims(flag) or ())[1:] != (1,):
-        raise read.refusal(f"the mask {flag!r} is not [rows, 1]", flag)
     if elements[0].reversed != (mask.reversed if mask else False):
         raise read.refusal(f"{flag!r} and the elements are in opposite order", flag)
     holds = {choice.no == one.body_input for one, choice in chosen.items()}
@@ -142,19 +145,25 @@ def without_ends(body: TimeBody) -> tuple[TimeBody, Ends | None]:
         raise read.refusal(f"{flag!r} does not keep each state where a row ends", flag)
     new = {one: choice.sides(goes_on)[0] for one, choice in chosen.items()}
     copies = [one for one in chosen if _is_copy(body, one, new)]
-    values = set()
-    for one in filter(lambda one: one.tensor, form.collected):
-        values.add(_collected(read, choices, one, chosen, flag, goes_on))
+    taken = [(one, choices.of(one.body_output)) for one in form.collected if one.tensor]
+    if any(choice is None or choice.flag != flag for _, choice in taken):
+        raise read.refusal("it collects a value of rows that have ended", flag)
+    initials = {choice: one.initial for one, choice in chosen.items()}
+    values = {(*choice.sides(goes_on), initials.get(choice, "")) for _, choice in taken if choice}
     if len(copies) > 1 or len(values) > 1:
         raise read.refusal("it returns several values of rows that end", flag)
     output, filling, initial = next(iter(values), ("", "", ""))
+    if filling and not initial and not read.is_leaf(filling):
+        raise read.refusal(f"{filling!r} is collected of rows that have ended", filling)
     states = tuple(replace(one, body_output=new[one]) for one in chosen if one not in copies)
-    collected = tuple(replace(one, body_output=output) for one in form.collected if one.tensor)
+    collected = tuple(replace(one, body_output=output) for one, _ in taken)
     plain = replace(form, carried=states, scanned=elements, collected=collected)
     summed = any(choice.summed for choice in chosen.values())
     read_outside = (elements[0].tensor, *(one.initial for one in chosen)) if summed else ()
-    copy = next(iter(copies), None)
-    ends = Ends(lengths, mask, not goes_on, counter, copy, filling, initial, read_outside)
+    copy = replace(copies[0], body_output=new[copies[0]]) if copies else None
+    ends = Ends(
+        lengths, mask, not goes_on, counter, copy, "" if initial else filling, initial, read_outside
+    )
     return replace(body, form=plain), ends
 
 
@@ -163,28 +172,6 @@ def _is_copy(body: TimeBody, carried: Carried, new: dict[Carried, str]) -> bool:
     value."""
     same = [one for one, value in new.items() if value == new[carried] and one != carried]
     return bool(same) and len(body.index.readers.get(carried.body_input, ())) == 1
-
-
-def _collected(
-    read: Reader,
-    choices: _Choices,
-    one: Collected,
-    chosen: dict[Carried, Choice],
-    flag: str,
-    goes_on: bool,
-) -> tuple[str, str, str]:
-    """The value that is collected where no row ended, what is, beyond the end, where that is not
-    the last output, and else the first one."""
-    choice = choices.of(one.body_output)
-    if choice is None or choice.flag != flag:
-        raise read.refusal(f"{one.body_output!r} is collected of rows that have ended", flag)
-    new, old = choice.sides(goes_on)
-    for carried, other in chosen.items():
-        if choice == other:
-            return new, "", carried.initial
-    if not read.is_leaf(old):
-        raise read.refusal(f"{old!r} is collected of rows that have ended", old)
-    return new, old, ""
 
 
 def _compared(read: Reader, flag: str) -> tuple[str, Carried | None, bool | None]:

@@ -15,13 +15,13 @@ from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gru import CellFinder
 from passes.rules.recognize_cell.products import PRODUCTS
-from passes.rules.recognize_cell.ragged import without_ends
+from passes.rules.recognize_cell.ragged import Ends, without_ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
 
 
-def recognized(whole: TimeBody, body: TimeBody) -> Cell:
+def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
     """The cell whose steps a Scan runs; `body` is the whole one as if no row ended.
 
     Raises:
@@ -49,6 +49,9 @@ def recognized(whole: TimeBody, body: TimeBody) -> Cell:
             f"the weights, which take {cell.inputs} and {cell.hidden}"
         )
     h = cell.states[0]
+    repeated = ends.repeated if ends else None
+    if repeated and read.origin(repeated.body_output) != read.origin(h.body_output):
+        raise read.refusal(f"{repeated.body_input!r} repeats another value than {h.body_output!r}")
     for collected in form.collected:
         if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
             raise Refused(
@@ -151,4 +154,4 @@ def recognize_cell(site: Site) -> Edit:
     """
     body = TimeBody.of(site)
     plain, ends = without_ends(body)
-    return CellWriter(body, plain, recognized(body, plain), ends).edit()
+    return CellWriter(body, plain, recognized(body, plain, ends), ends).edit()

@@ -134,19 +134,13 @@ class CellWriter:
         around = [0, 1] if self.sizes.flat else [0]
         if self.sizes.flat:
             elements = spelling.unsqueeze(author, elements, 1)
-        states = self.cell.states
+        states, lengths = self.cell.states, self.ends.lengths if self.ends else ""
         initials = [spelling.unsqueeze_axes(author, state.initial, around) for state in states]
         y = author.fresh(self.cell.operator.lower())
         finals = [author.fresh(state.final or "unused") for state in self.cell.states]
         author.op(
             self.cell.operator,
-            *(
-                elements,
-                *weights,
-                self.ends.lengths if self.ends else "",
-                *initials,
-                *filter(None, [peepholes]),
-            ),
+            *(elements, *weights, lengths, *initials, *filter(None, [peepholes])),
             name=self.body.site.node.name,
             outputs=[y, *finals],
             **self._attributes(reverse=scanned.reversed),
@@ -160,29 +154,22 @@ class CellWriter:
                 self.ends.count(author, counter, names[counter.final])
             if repeated and repeated.final:
                 self._final(author, finals[0], repeated.initial, names[repeated.final])
-        for collected in self.form.collected:
+        for collected in filter(lambda one: one.tensor, self.form.collected):
             turned = collected.reversed != scanned.reversed
-            inner = [axis + 1 for axis in around]
-            if collected.tensor and self.ends:
-                last = spelling.squeeze(author, finals[0], 0)
-                rows = self.ends.collected(author, spelling.squeeze(author, y, 1), last)
-                output = names[collected.tensor]
-                place_rows(author, rows, collected.axis, rank, turned=turned, output=output)
-            elif collected.tensor and not turned and not collected.axis % rank:
-                spelling.along(author, "Squeeze", y, inner, [names[collected.tensor]])
-            elif collected.tensor:
-                rows = spelling.along(author, "Squeeze", y, inner)
-                output = names[collected.tensor]
+            moved = turned or collected.axis % rank or self.ends
+            inner, output = [axis + 1 for axis in around], names[collected.tensor]
+            rows = spelling.along(author, "Squeeze", y, inner, [] if moved else [output])
+            if self.ends:
+                rows = self.ends.collected(author, rows, spelling.squeeze(author, finals[0], 0))
+            if moved:
                 place_rows(author, rows, collected.axis, rank, turned=turned, output=output)
 
     def _final(self, author: Author, value: str, initial: str, output: str) -> None:
         """Write a final state."""
-        axes = [0, 1] if self.sizes.flat else [0]
+        axes, outputs = [0, 1] if self.sizes.flat else [0], [] if self.ends else [output]
+        value = spelling.along(author, "Squeeze", value, axes, outputs)
         if self.ends:
-            value = spelling.along(author, "Squeeze", value, axes)
             self.ends.final(author, value, initial, output)
-        else:
-            spelling.along(author, "Squeeze", value, axes, [output])
 
     def _attributes(self, *, reverse: bool) -> dict[str, object]:
         cell = self.cell
