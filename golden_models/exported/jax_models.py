@@ -18,6 +18,7 @@ WIDE, SQUARE = draw(1, 3, 4) / 2, draw(2, 4, 4) / 2
 
 def cases() -> Iterator[Case]:
     """Every jax model."""
+    from jax_cells import cases as cells
     from jax_recurrences import cases as recurrences
 
     xs, state = draw(0, 5, 3), draw(3, 4)
@@ -40,6 +41,7 @@ def cases() -> Iterator[Case]:
     yield case("mapped", partial(lax.map, lambda row: jnp.sin(row).sum()), xs)
     yield case("rwkv4", _rwkv4, draw(10, 8, 4), draw(11, 8, 4))
     yield from recurrences()
+    yield from cells()
 
 
 def case(

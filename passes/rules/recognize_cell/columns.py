@@ -12,10 +12,10 @@ from passes.analysis.integers.affine import Affine, Ints, size_atom
 from passes.analysis.integers.integer_ops import FOLLOWED, Reading, ints_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.bodies.time_body import TimeBody
-from passes.ir.attributes import attribute, has_references
+from passes.ir.attributes import attribute, attributes, has_references
 from passes.ir.operators import called_key, op_of
 from passes.rule import Refused
-from passes.types.value_types import Dims, dims_of
+from passes.types.value_types import Dims, dims_of, elem_type_of
 
 _DEEPEST = 32
 
@@ -77,17 +77,24 @@ class BodyNumbers:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns `start` to `stop` of a value of the body, whose last axis has size `width`."""
+    """The columns `start` to `stop` of a value of the body, whose last axis has size `width`; its
+    first axis where it is `turned`, [columns, rows]."""
 
     name: str
     width: int
     start: int
     stop: int
+    turned: bool = False
 
     @property
     def count(self) -> int:
         """The number of columns."""
         return self.stop - self.start
+
+    def cut_from(self, name: str, width: int, first: int) -> Columns:
+        """The columns of a wider value, of which this one is cut out at `first`."""
+        start, stop = first + self.start, first + self.stop
+        return replace(self, name=name, width=width, start=start, stop=stop)
 
     def of(self, name: str) -> Columns:
         """The same columns of another value that is as wide."""
@@ -107,10 +114,22 @@ class Reader(BodyNumbers):
         differs."""
         return Refused("not-a-cell", what, [self.body.site.path, *culprits])
 
+    def origin(self, name: str) -> str:
+        """The value that Identities, and Casts that change no type, copy to a name."""
+        name = self.body.index.source(name)
+        node = self.node(name)
+        types = self.body.rows.types
+        while node is not None and op_of(node) == "Cast":
+            kind = elem_type_of(types.get(node.input[0]))
+            if not kind or kind != elem_type_of(types.get(name)):
+                break
+            name = self.body.index.source(node.input[0])
+            node = self.node(name)
+        return name
+
     def made_by(self, name: str, op_type: str) -> list[str] | None:
-        """The inputs of the node that computes a value, ignoring Identities; None for another
-        op."""
-        node = self.node(self.body.index.source(name))
+        """The inputs of the node that computes a value, ignoring copies; None for another op."""
+        node = self.node(self.origin(name))
         return list(node.input) if node is not None and op_of(node) == op_type else None
 
     def is_leaf(self, name: str) -> bool:
@@ -119,15 +138,21 @@ class Reader(BodyNumbers):
         constant = position is None or op_of(self.body.nodes[position]) == "Constant"
         return constant and name not in self.body.varying
 
-    def width(self, name: str) -> int | None:
+    def is_weight(self, name: str) -> bool:
+        """Return whether a value is loop-invariant, but for Transposes in the body."""
+        inputs = self.made_by(name, "Transpose")
+        return self.is_leaf(self.origin(name)) if inputs is None else self.is_weight(inputs[0])
+
+    def width(self, name: str, *, turned: bool = False) -> int | None:
         """The number of columns of a value."""
         dims = self.dims(name)
-        return dims[-1] if dims and isinstance(dims[-1], int) else None
+        size = dims[0 if turned else -1] if dims else None
+        return size if isinstance(size, int) else None
 
-    def along_columns(self, axis: int, name: str) -> bool:
-        """Return whether an axis of a value is its last one."""
+    def along_columns(self, axis: int, name: str, *, turned: bool = False) -> bool:
+        """Return whether an axis of a value is its last one, or the first where it is `turned`."""
         dims = self.dims(name)
-        return dims is not None and axis in (-1, len(dims) - 1)
+        return dims is not None and axis % (len(dims) or 1) == (0 if turned else len(dims) - 1)
 
     def source(self, columns: Columns) -> Columns:
         """The columns of the value that these are cut out of, or joined from.
@@ -136,7 +161,7 @@ class Reader(BodyNumbers):
             Refused: `not-a-cell` where they are unknown.
         """
         while True:
-            columns = columns.of(self.body.index.source(columns.name))
+            columns = columns.of(self.origin(columns.name))
             node = self.node(columns.name)
             step = None if node is None else _CUTS.get(op_of(node))
             if node is None or step is None:
@@ -149,8 +174,9 @@ class Reader(BodyNumbers):
 
 
 def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
-    width = read.width(node.input[0])
-    if width is None or not read.along_columns(attribute(node, "axis", 0), node.input[0]):
+    turned, axis = columns.turned, attribute(node, "axis", 0)
+    width = read.width(node.input[0], turned=turned)
+    if width is None or not read.along_columns(axis, node.input[0], turned=turned):
         return None
     if len(node.input) > 1 and node.input[1]:
         sizes = read.numbers(node, 1)
@@ -161,31 +187,44 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
     if sizes is None or sum(sizes) != width or sizes[index] != columns.width:
         return None
     first = sum(sizes[:index])
-    return Columns(node.input[0], width, first + columns.start, first + columns.stop)
+    return columns.cut_from(node.input[0], width, first)
 
 
 def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
-    width, cuts = read.width(node.input[0]), cuts_of(node, read.numbers)
+    turned = columns.turned
+    width, cuts = read.width(node.input[0], turned=turned), cuts_of(node, read.numbers)
     cut = [cut for cut in cuts or () if not cut.is_whole]
     part = cut[0].part if len(cut) == 1 else None
     if width is None or part is None:
         return None
     start, stop, _ = part.indices(width)
-    if not read.along_columns(cut[0].axis, node.input[0]) or stop - start != columns.width:
+    along = read.along_columns(cut[0].axis, node.input[0], turned=turned)
+    if not along or stop - start != columns.width:
         return None
-    return Columns(node.input[0], width, start + columns.start, start + columns.stop)
+    return columns.cut_from(node.input[0], width, start)
 
 
 def _through_concat(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
-    found = parts(read, node)
+    found = None if columns.turned else parts(read, node)
     if found is None or sum(width for _, width in found) != columns.width:
         return None
     first = 0
     for name, width in found:
         if first <= columns.start and columns.stop <= first + width:
-            return Columns(name, width, columns.start - first, columns.stop - first)
+            return columns.cut_from(name, width, -first)
         first += width
     return None
+
+
+def _through_transpose(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
+    if len(read.dims(node.input[0]) or ()) != 2 or not swaps(node):
+        return None
+    return replace(columns, name=node.input[0], turned=not columns.turned)
+
+
+def swaps(node: NodeProto) -> bool:
+    """Return whether a Transpose swaps the axes of a matrix."""
+    return (attributes(node, "perm") or [1, 0]) == [1, 0]
 
 
 def parts(read: Reader, node: NodeProto) -> list[tuple[str, int]] | None:
@@ -201,4 +240,5 @@ _CUTS: dict[str, Callable[[Reader, NodeProto, Columns], Columns | None]] = {
     "Split": _through_split,
     "Slice": _through_slice,
     "Concat": _through_concat,
+    "Transpose": _through_transpose,
 }

@@ -16,8 +16,10 @@ from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.forms import Cell
 
-#: Up to how many rows the operators are faster; fewer for a wide GRU.
+#: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
+#: it may have.
 _ROWS_OF_LSTM, _ROWS_OF_GRU, _ROWS_OF_WIDE_GRU = 32, 16, 8
+_ROWS_OF_RNN = {32: 2, 64: 1}
 _WIDE = 128
 #: Weights of more elements are not rearranged in every run, unless it takes many steps.
 _FEW_ELEMENTS = 1 << 15
@@ -39,12 +41,15 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     if site.options.no_branches:
         return None
     most = _ROWS_OF_LSTM
+    if cell.operator == "RNN":
+        found = [count for width, count in _ROWS_OF_RNN.items() if cell.hidden <= width]
+        if not found:
+            raise _unworthy(site, f"an RNN of width {cell.hidden} is no faster than the loop")
+        most = found[0]
     if cell.operator == "GRU":
         most = _ROWS_OF_GRU if cell.hidden <= _WIDE else _ROWS_OF_WIDE_GRU
     if rows is not None and rows > most:
         raise _unworthy(site, f"with {rows} rows the loop is as fast as the {cell.operator}")
-    if rows is None and _is_left(site, cell):
-        raise _unworthy(site, "the If around the loop runs the operator where that is faster")
     parts = [part for gate in cell.gates for part in (gate.w, gate.r)]
     many = sum(math.prod(matrix.shape) for matrix in parts) > _FEW_ELEMENTS
     if many and (body.trips or 0) < _MANY_STEPS and not _are_fixed(body, cell):
@@ -61,15 +66,20 @@ def _are_fixed(body: TimeBody, cell: Cell) -> bool:
     return all(body.is_constant(part.name) for gate in cell.gates for part in (gate.w, gate.r))
 
 
-def _is_left(site: Site, cell: Cell) -> bool:
-    """Return whether this is the loop that an If keeps for when its operator does not pay."""
-    scope = site.scope
+def check_left(body: TimeBody) -> None:
+    """Check that this is not the loop that an If keeps for when its operator does not pay.
+
+    Raises:
+        Refused: `not-worth-it` where it is.
+    """
+    site, scope = body.site, body.site.scope
     if scope.outer is None or scope.key[-1] != "else_branch":
-        return False
+        return
     index = scope.key[-2]
     assert isinstance(index, int)
     branches = dict(scoping.subgraphs(scope.outer.owner.node[index]))
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
-    initials = {state.initial for state in cell.states}
-    return initials <= read and any(op_of(node) == cell.operator for node in nodes)
+    initials = {state.initial for state in body.form.carried}
+    if initials <= read and any(op_of(node) in ("RNN", "GRU", "LSTM") for node in nodes):
+        raise _unworthy(site, "the If around the loop runs the operator where that is faster")

@@ -1,14 +1,16 @@
-"""The cell that the body of a loop is a step of, LSTM or GRU, and the terms of its gates."""
+"""The cell that the body of a loop is a step of, and the terms of its gates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
+from passes.rule import Refused
+from passes.rules.recognize_cell.activations import SIGMOID, Activation, activation_of
 from passes.rules.recognize_cell.columns import Columns, Reader
 from passes.rules.recognize_cell.gates import Bias, Matrix, Product, Scaled, Sums, Term
 
@@ -17,13 +19,53 @@ from passes.rules.recognize_cell.gates import Bias, Matrix, Product, Scaled, Sum
 class Gate:
     """The terms of a gate: the element times `w`, the state times `r`, and biases.
 
-    `inner` are the biases that a GRU resets together with the state's product.
+    `inner` are the biases that a GRU resets together with the state's product, `peephole` is the
+    factor of an LSTM's memory.
     """
 
     w: Matrix
     r: Matrix
     biases: tuple[Bias, ...]
     inner: tuple[Bias, ...] = ()
+    activation: Activation = SIGMOID
+    peephole: Bias | None = None
+
+    def negative(self) -> Gate:
+        """The gate of the negated terms, whose sigmoid is 1 minus that of the terms."""
+        return replace(
+            self,
+            w=replace(self.w, negative=True),
+            r=replace(self.r, negative=True),
+            biases=tuple(replace(bias, negative=True) for bias in self.biases),
+            peephole=self.peephole and replace(self.peephole, negative=True),
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The step of a recurrent operator, gates and carried values in the operator's order.
+
+    `activations`: one of each kind of gate, then that of an LSTM's output. `linear`: a GRU resets
+    the state's product, not the state (linear_before_reset). `coupled`: the gate f of an LSTM is 1
+    minus the gate i (input_forget).
+    """
+
+    operator: str
+    states: tuple[Carried, ...]
+    gates: tuple[Gate, ...]
+    activations: tuple[Activation, ...]
+    linear: bool = False
+    coupled: bool = False
+
+    @property
+    def hidden(self) -> int:
+        """The width of the state."""
+        return self.gates[0].r.shape[1]
+
+    @property
+    def inputs(self) -> int:
+        """The width of an element."""
+        return self.gates[0].w.shape[0]
 
 
 class GateReader:
@@ -33,18 +75,33 @@ class GateReader:
     def __init__(self, read: Reader, element: str, hidden: int) -> None:
         self.read, self.element, self.hidden = read, element, hidden
         self.sums = Sums(read)
-        self.origin = read.body.index.source
+        self.origin = read.origin
 
-    def gate(self, h: Carried, terms: Iterable[Term], state: str = "") -> Gate:
+    def cell(self, operator: str, states: Sequence[Carried], gates: Sequence[Gate]) -> Cell:
+        """The cell with these gates, all but the last with one activation.
+
+        Raises:
+            Refused: `not-a-cell` where activations or bounds differ.
+        """
+        kinds = list(dict.fromkeys(gate.activation for gate in gates[:-1]))
+        kinds.append(gates[-1].activation)
+        if len(kinds) > 2 or len({kind.clip for kind in kinds}) > 1:
+            found = ", ".join(map(str, kinds))
+            raise self.read.refusal(f"its gates have the activations {found}")
+        return Cell(operator, tuple(states), tuple(gates), tuple(kinds))
+
+    def gate(self, h: Carried, terms: Iterable[Term], state: str = "", memory: str = "") -> Gate:
         """The gate with these terms, of which one must be a product of the element, one of the
-        state."""
+        state; one may be the memory times a vector."""
         products: dict[str, list[Matrix]] = {self.element: [], state or h.body_input: []}
-        biases = []
+        biases, peepholes = [], []
         for term in terms:
             if isinstance(term, Bias):
                 biases.append(term)
             elif isinstance(term, Product) and term.operand in products:
                 products[term.operand].append(term.matrix)
+            elif isinstance(term, Scaled) and memory and self._scales(term, memory):
+                peepholes.append(self._factor_of(term, memory))
             else:
                 name = term.operand if isinstance(term, Product) else term.columns.name
                 what = f"a gate adds {name!r}, which depends neither on the element nor the state"
@@ -54,30 +111,43 @@ class GateReader:
             raise self.read.refusal(
                 f"a gate adds {len(w)} products of the element and {len(r)} of the state"
             )
-        return Gate(w[0], r[0], tuple(biases))
+        if len(peepholes) > 1:
+            raise self.read.refusal("a gate adds the memory twice")
+        return Gate(w[0], r[0], tuple(biases), peephole=peepholes[0] if peepholes else None)
 
-    def summed(self, name: str, activation: str) -> list[Term]:
-        return self.terms_of(self.columns(name), activation)
+    def _scales(self, term: Scaled, memory: str) -> bool:
+        whole = (term.columns.width, term.columns.count) == (self.hidden, self.hidden)
+        return whole and not term.columns.turned and memory in map(self.origin, term.factors)
 
-    def terms_of(self, columns: Columns, activation: str) -> list[Term]:
-        """The terms of the sum that is the argument of an activation function."""
+    def _factor_of(self, term: Scaled, memory: str) -> Bias:
+        """The vector by which a term multiplies the memory."""
+        first, second = term.factors
+        other = second if self.origin(first) == memory else first
+        return self.sums.bias(self.read.source(term.columns.of(other)))
+
+    def activated(self, columns: Columns) -> tuple[Activation, list[Term]]:
+        """The activation that these columns are the result of, and the terms of its argument."""
         source = self.read.source(columns)
-        node = self.read.node(source.name)
-        if node is None or op_of(node) != activation:
+        found = activation_of(self.read, source.name)
+        if found is None:
+            node = self.read.node(source.name)
             kind = "a value" if node is None else op_of(node)
-            what = f"{columns.name!r} comes from {kind}, where a cell has {activation}"
+            what = f"{columns.name!r} comes from {kind}, where a cell has an activation function"
             raise self.read.refusal(what, columns.name)
-        return self.sums.terms(source.of(node.input[0]))
+        return found[0], self.sums.terms(source.of(found[1]))
+
+    def gate_of(self, h: Carried, name: str, memory: str = "") -> Gate:
+        """The gate that a value is."""
+        activation, terms = self.activated(self.columns(name))
+        return replace(self.gate(h, terms, memory=memory), activation=activation)
 
     def columns(self, name: str) -> Columns:
+        """The columns that a value as wide as the states is cut out of."""
         return self.read.source(Columns(name, self.hidden, 0, self.hidden))
 
-    def activation(self, name: str) -> str:
-        return self.activation_of(Columns(name, self.hidden, 0, self.hidden))
-
-    def activation_of(self, columns: Columns) -> str:
-        node = self.read.node(self.read.source(columns).name)
-        return "" if node is None else op_of(node)
+    def is_activated(self, columns: Columns) -> bool:
+        """Return whether columns are the result of an activation."""
+        return activation_of(self.read, self.read.source(columns).name) is not None
 
     def inputs(self, name: str, op_type: str) -> list[str]:
         """The two inputs of the node that computes a value."""
@@ -89,6 +159,29 @@ class GateReader:
     def reads(self, name: str, op_type: str, value: str) -> bool:
         """Return whether a value is computed by an operator that reads another value."""
         return value in map(self.origin, self.read.made_by(name, op_type) or ())
+
+    def factor(self, name: str, state: Carried) -> str:
+        """The gate by which a product multiplies a state."""
+        _, gate = self.pick(
+            self.inputs(name, "Mul"),
+            lambda factor: self.origin(factor) == state.body_input,
+            f"{name!r} is not a gate times {state.body_input!r}",
+        )
+        return gate
+
+    def rest(self, name: str) -> str:
+        """The value of which this one is the rest, 1 minus it; "" where it is none."""
+        inputs = self.read.made_by(name, "Sub")
+        if inputs is None:
+            return ""
+        one = self.read.body.rows.constants.get(self.origin(inputs[0]))
+        fits = one is not None and one.ndim <= 2 and one.size in (1, self.hidden)
+        return inputs[1] if one is not None and fits and bool(np.all(one == 1)) else ""
+
+    def is_rest_of(self, name: str, gate: str) -> bool:
+        """Return whether a value is 1 - gate."""
+        other = self.rest(name)
+        return bool(other) and self.columns(other) == self.columns(gate)
 
     def pick(
         self, names: Sequence[str], test: Callable[[str], bool], otherwise: str
@@ -102,159 +195,68 @@ class GateReader:
         raise self.read.refusal(otherwise, *names)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The step of a recurrent operator, gates and carried values in the operator's order.
+class LstmReader(GateReader):
+    """Reads one body as that of an LSTM: c' = f * c + i * g, h' = o * tanh(c')."""
 
-    `linear`: a GRU resets the state's product, not the state (linear_before_reset).
-    """
-
-    operator: str
-    states: tuple[Carried, ...]
-    gates: tuple[Gate, ...]
-    linear: bool = False
-
-    @property
-    def hidden(self) -> int:
-        """The width of the state."""
-        return self.gates[0].r.shape[1]
-
-    @property
-    def inputs(self) -> int:
-        """The width of an element."""
-        return self.gates[0].w.shape[0]
-
-
-class CellFinder(GateReader):
-    """Reads one body as that of a cell."""
-
-    def cell(self, states: Sequence[Carried]) -> Cell:
+    def lstm(self, states: Sequence[Carried]) -> Cell:
         """The cell.
 
         Raises:
-            Refused: `not-a-cell` where the body computes something else; `weights` where a
-                weight cannot be read outside.
+            Refused: `not-a-cell` where the body computes something else.
         """
-        if len(states) == 1:
-            return self._gru(states[0])
-        if len(states) != 2:
-            raise self.read.refusal(
-                f"the loop carries {len(states)} values, where an LSTM has two and a GRU has one"
-            )
-        first, second = states
-        if self.read.made_by(first.body_output, "Mul") is None:
-            first, second = second, first
-        return self._lstm(first, second)
-
-    def _factor(self, name: str, state: Carried) -> str:
-        """The gate by which a product multiplies a state."""
-        _, gate = self.pick(
-            self.inputs(name, "Mul"),
-            lambda factor: self.origin(factor) == state.body_input,
-            f"{name!r} is not a gate times {state.body_input!r}",
-        )
-        return gate
-
-    # -- LSTM: c' = f * c + i * g, h' = o * tanh(c')
-
-    def _lstm(self, h: Carried, c: Carried) -> Cell:
-        after = self.origin(c.body_output)
-        _, o = self.pick(
-            self.inputs(h.body_output, "Mul"),
-            lambda name: self.reads(name, "Tanh", after),
-            f"{h.body_output!r} is not a gate times the tanh of {c.body_output!r}",
-        )
+        h, c = states
+        if self._output(h, c) is None:
+            h, c = c, h
+        found = self._output(h, c)
+        if found is None:
+            what = f"{h.body_output!r} is not a gate times an activation of {c.body_output!r}"
+            raise self.read.refusal(what, h.body_output)
+        o, output = found
         kept, new = self.pick(
             self.inputs(c.body_output, "Add"),
             lambda name: self.reads(name, "Mul", c.body_input),
             f"no addend of {c.body_output!r} is a gate times {c.body_input!r}",
         )
-        f = self._factor(kept, c)
-        g, i = self.pick(
-            self.inputs(new, "Mul"),
-            lambda name: self.activation(name) == "Tanh",
-            f"{new!r} is not a gate times a tanh",
-        )
-        activated = [(i, "Sigmoid"), (o, "Sigmoid"), (f, "Sigmoid"), (g, "Tanh")]
-        gates = [self.gate(h, self.summed(*pair)) for pair in activated]
-        return Cell("LSTM", (h, c), tuple(gates))
+        f, factors = self.factor(kept, c), self.inputs(new, "Mul")
+        memory = c.body_input
+        if self.rest(f):
+            i, g = self.pick(
+                factors, lambda name: self.is_rest_of(f, name), f"{f!r} is 1 minus another gate"
+            )
+            gates = [self.gate_of(h, i, memory)] * 2
+        else:
+            gates, g = self._apart(h, f, factors, memory)
+        last = self.gate_of(h, o, self.origin(c.body_output))
+        ordered = [gates[0], last, gates[1], self.gate_of(h, g)]
+        cell = self.cell("LSTM", (h, c), ordered)
+        return replace(cell, activations=(*cell.activations, output), coupled=bool(self.rest(f)))
 
-    # -- GRU: h' = (1 - z) * n + z * h, or n + z * (h - n)
+    def _output(self, h: Carried, c: Carried) -> tuple[str, Activation] | None:
+        """The output gate, and the activation of the memory that it multiplies."""
+        factors = self.read.made_by(h.body_output, "Mul")
+        for name, o in zip(factors or (), reversed(factors or ()), strict=True):
+            found = activation_of(self.read, name)
+            if found and found[1] == self.origin(c.body_output) and not found[0].clip:
+                return o, found[0]
+        return None
 
-    def _gru(self, h: Carried) -> Cell:
-        z, n = self._update(h)
-        terms = self.summed(n, "Tanh")
-        scaled = [term for term in terms if isinstance(term, Scaled)]
-        r, new = self._linear(h, terms, scaled[0]) if scaled else self._reset_first(h, terms)
-        gates = (self.gate(h, self.summed(z, "Sigmoid")), self.gate(h, r), new)
-        return Cell("GRU", (h,), gates, linear=bool(scaled))
-
-    def _update(self, h: Carried) -> tuple[str, str]:
-        """The update gate z and the new value n."""
-        minuend = self.read.made_by(h.body_output, "Sub")
-        if minuend is not None:  # n - z * (n - h)
-            n, step = minuend
-            return self._step(step, n, (n, h.body_input)), n
-        first, second = self.inputs(h.body_output, "Add")
-        for n, step in ((first, second), (second, first)):
-            if self.activation(n) == "Tanh":  # n + z * (h - n)
-                return self._step(step, n, (h.body_input, n)), n
-        kept, new = self.pick(
-            [first, second],
-            lambda name: self.reads(name, "Mul", h.body_input),
-            f"no addend of {h.body_output!r} is a gate times {h.body_input!r}",
-        )
-        z = self._factor(kept, h)
-        _, n = self.pick(
-            self.inputs(new, "Mul"),
-            lambda name: self._is_rest_of(name, z),
-            f"{new!r} is not a value times 1 - {z!r}",
-        )
-        return z, n
-
-    def _step(self, name: str, n: str, difference: tuple[str, str]) -> str:
-        """The gate that is multiplied by a difference of two values."""
-        origins = [self.origin(side) for side in difference]
-
-        def is_difference(factor: str) -> bool:
-            return [self.origin(each) for each in self.read.made_by(factor, "Sub") or ()] == origins
-
-        what = f"{name!r} is not a gate times the difference of {n!r} and the state"
-        return self.pick(self.inputs(name, "Mul"), is_difference, what)[1]
-
-    def _is_rest_of(self, name: str, gate: str) -> bool:
-        """Return whether a value is 1 - gate."""
-        inputs = self.read.made_by(name, "Sub")
-        if inputs is None:
-            return False
-        one = self.read.body.rows.constants.get(self.origin(inputs[0]))
-        fits = one is not None and one.ndim <= 2 and one.size in (1, self.hidden)
-        ones = one is not None and fits and bool(np.all(one == 1))
-        return ones and self.columns(inputs[1]) == self.columns(gate)
-
-    def _linear(self, h: Carried, terms: Sequence[Term], scaled: Scaled) -> tuple[list[Term], Gate]:
-        """The reset gate, and the gate whose product with the state it scales."""
-        product, r = self.pick(
-            list(scaled.factors),
-            lambda name: self.activation_of(scaled.columns.of(name)) != "Sigmoid",
-            f"{scaled.columns.name!r} is not a gate times a product of the state",
-        )
-        inner = self.sums.terms(scaled.columns.of(product))
-        outer = [term for term in terms if term is not scaled]
-        biases = tuple(term for term in inner if isinstance(term, Bias))
-        products = [term for term in inner if not isinstance(term, Bias)]
-        gate = self.gate(h, [*outer, *products])
-        if any(not isinstance(term, Product) or term.operand != h.body_input for term in products):
-            raise self.read.refusal(f"{product!r} is not a product of the state", product)
-        reset = self.terms_of(scaled.columns.of(r), "Sigmoid")
-        return reset, Gate(gate.w, gate.r, gate.biases, biases)
-
-    def _reset_first(self, h: Carried, terms: Sequence[Term]) -> tuple[list[Term], Gate]:
-        """The reset gate, and the gate whose state it scales."""
-        products = [term for term in terms if isinstance(term, Product)]
-        reset = [product for product in products if product.operand != self.element]
-        if len(reset) != 1:
-            raise self.read.refusal("no reset gate is multiplied with the state")
-        r = self._factor(reset[0].operand, h)
-        gate = self.gate(h, terms, state=reset[0].operand)
-        return self.summed(r, "Sigmoid"), gate
+    def _apart(
+        self, h: Carried, f: str, factors: Sequence[str], memory: str
+    ) -> tuple[list[Gate], str]:
+        """The gates i and f, and the name of g."""
+        forget = self.gate_of(h, f, memory)
+        for i, g in (factors, factors[::-1]):
+            if self.is_rest_of(i, f) and forget.activation.name == "Sigmoid":
+                return [forget.negative(), forget], g
+        refused: Refused | None = None
+        for i, g in (factors, factors[::-1]):
+            try:
+                gate = self.gate_of(h, i, memory)
+            except Refused as reason:
+                refused = refused or reason
+                continue
+            if gate.activation == forget.activation:
+                return [gate, forget], g
+        if refused is not None:
+            raise refused
+        raise self.read.refusal(f"no factor of {factors} has the activation of {f!r}", f)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from passes.analysis.integers.plain_gemm import is_plain
-from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.recognize_cell.columns import Columns, Reader, parts
+from passes.rules.recognize_cell.columns import Columns, Reader, parts, swaps
+from passes.rules.recognize_cell.products import PRODUCTS, factors
 
 _MOST_STEPS = 200  # a sum of sums of the same values would take forever
 
@@ -18,13 +17,14 @@ _MOST_STEPS = 200  # a sum of sums of the same values would take forever
 @dataclass(frozen=True)
 class Matrix:
     """A part of a weight, as [rows, columns]: `turned` where the weight itself has them
-    the other way round. `dims` are those of the whole weight."""
+    the other way round. `dims` are those of the whole weight; a `negative` one is subtracted."""
 
     name: str
     dims: tuple[int, int]
     turned: bool
     rows: tuple[int, int]
     columns: tuple[int, int]
+    negative: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,10 +42,14 @@ class Product:
 
 @dataclass(frozen=True)
 class Bias:
-    """Columns of a loop-invariant value, float [width] or [1, width]."""
+    """Columns of a loop-invariant value, float [width], [1, width] or [width, 1].
+
+    A `negative` one is subtracted.
+    """
 
     columns: Columns
     rank: int
+    negative: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,14 +81,14 @@ class Sums:
         columns = self.read.source(columns)
         node = self.read.node(columns.name)
         if node is None:
-            return [self._bias(columns)]
+            return [self.bias(columns)]
         if self._steps > _MOST_STEPS:
             raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
         if op_of(node) in ("Add", "Sum"):
             return [term for name in node.input for term in self.terms(columns.of(name))]
         if op_of(node) == "Mul":
             return [Scaled(columns, (node.input[0], node.input[1]))]
-        if op_of(node) == "MatMul" or (op_of(node) == "Gemm" and is_plain(node)):
+        if op_of(node) in PRODUCTS:
             return self._product(node, columns)
         raise self.read.refusal(
             f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell adds",
@@ -92,24 +96,28 @@ class Sums:
         )
 
     def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
-        gemm = op_of(node) == "Gemm"
-        turned = gemm and bool(attribute(node, "transB", 0))
-        whole = self._weight(node.input[1], turned=turned)
+        found = factors(self.read, node, turned=columns.turned)
+        if found is None:
+            what = f"{columns.name!r} comes from {op_of(node)}, which is no product with a matrix"
+            raise self.read.refusal(what, columns.name)
+        whole = self._weight(found.weight.name, turned=found.weight.turned)
         rows, width = whole.shape
         if width != columns.width:
             raise self._spread(columns)
-        found: list[Term] = [
+        terms: list[Term] = [
             Product(name, Matrix(whole.name, whole.dims, whole.turned, part, _range(columns)))
-            for name, part in self._operands(node.input[0], rows)
+            for name, part in self._operands(found.operand.name, rows, turned=found.operand.turned)
         ]
-        if gemm and len(node.input) > 2 and node.input[2]:
-            found += self.terms(columns.of(node.input[2]))
-        return found
+        return terms + (self.terms(columns.of(found.addend)) if found.addend else [])
 
-    def _operands(self, name: str, rows: int) -> list[tuple[str, tuple[int, int]]]:
+    def _operands(self, name: str, rows: int, *, turned: bool) -> list[tuple[str, tuple[int, int]]]:
         """The factors of a product, with the rows of the weight for each."""
-        origin = self.read.body.index.source(name)
+        origin = self.read.origin(name)
         node = self.read.node(origin)
+        if node is not None and op_of(node) == "Transpose" and swaps(node):
+            return self._operands(node.input[0], rows, turned=not turned)
+        if turned:
+            raise self.read.refusal(f"{origin!r} is multiplied transposed", origin)
         if node is None or op_of(node) != "Concat":
             return [(origin, (0, rows))]
         joined = parts(self.read, node)
@@ -117,15 +125,15 @@ class Sums:
             raise self.read.refusal(f"the widths of what {origin!r} joins are unknown", origin)
         found, first = [], 0
         for operand, width in joined:
-            found.append((self.read.body.index.source(operand), (first, first + width)))
+            found.append((self.read.origin(operand), (first, first + width)))
             first += width
         return found
 
     def _weight(self, name: str, *, turned: bool) -> Matrix:
         """The whole weight that a product reads, through Transposes in the body."""
-        origin = self.read.body.index.source(name)
+        origin = self.read.origin(name)
         node = self.read.node(origin)
-        if node is not None and op_of(node) == "Transpose" and _turns(node):
+        if node is not None and op_of(node) == "Transpose" and swaps(node):
             return self._weight(node.input[0], turned=not turned)
         dims = self.read.dims(origin) or ()
         rows, *columns = [dim for dim in dims if isinstance(dim, int)] or [0]
@@ -139,12 +147,14 @@ class Sums:
         sizes = (columns[0], rows) if turned else (rows, columns[0])
         return Matrix(origin, (rows, columns[0]), turned, (0, sizes[0]), (0, sizes[1]))
 
-    def _bias(self, columns: Columns) -> Bias:
+    def bias(self, columns: Columns) -> Bias:
+        """These columns, which must be loop-invariant."""
         dims = self.read.dims(columns.name)
         if not self.read.is_leaf(columns.name):
             what = f"{columns.name!r} enters a gate without a weight"
             raise self.read.refusal(what, columns.name)
-        if dims not in ((columns.width,), (1, columns.width)):
+        wide = (columns.width,), (1, columns.width)
+        if dims not in (((columns.width, 1),) if columns.turned else wide):
             raise self._spread(columns)
         return Bias(columns, len(dims or ()))
 
@@ -155,8 +165,3 @@ class Sums:
 
 def _range(columns: Columns) -> tuple[int, int]:
     return columns.start, columns.stop
-
-
-def _turns(node: NodeProto) -> bool:
-    """Return whether a Transpose swaps the axes of a matrix."""
-    return (attributes(node, "perm") or [1, 0]) == [1, 0]

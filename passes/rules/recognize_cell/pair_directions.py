@@ -9,7 +9,7 @@ from onnx import AttributeProto, NodeProto, helper
 
 from passes.ir.attributes import attribute, attribute_proto, has, has_references, text
 from passes.ir.operators import op_of
-from passes.ir.protos import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
@@ -59,9 +59,11 @@ def pair_directions(site: Site) -> Edit:
     """
     other = _partner(site)
     position = site.graph.positions[next(filter(None, other.output))]
-    first, second = sorted((site.node, other), key=lambda node: _direction(node) == "reverse")
     _check(site, other)
     author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    partner, between = _early(site, author, other)
+    pair = (site.node, partner)
+    first, second = sorted(pair, key=lambda node: _direction(node) == "reverse")
     late = 1 if attribute(first, "layout", 0) else 0
     operands = [first.input[0]]
     for place in range(1, max(len(first.input), len(second.input))):
@@ -69,7 +71,9 @@ def pair_directions(site: Site) -> Edit:
         axis = late if place in _STATES else 0
         same = place == _LENGTHS or not (own or theirs)
         operands.append(own if same else _joined(site, author, own, theirs, axis))
-    outputs, covered, parts = list[str](), [position], list[tuple[str, int, list[str]]]()
+    outputs, parts = list[str](), list[tuple[str, int, list[str]]]()
+    made = [node.output[0] for node in between if len(site.graph.readers[node.output[0]]) == 1]
+    covered = [position, *map(site.graph.positions.__getitem__, made)]
     for place in range(max(len(first.output), len(second.output))):
         names = [_at(first.output, place), _at(second.output, place)]
         axis = late if place else 1 + late
@@ -87,7 +91,11 @@ def pair_directions(site: Site) -> Edit:
         spelling.split(author, name, axis, names)
     note = f"both directions of {first.input[0]} in one"
     return Edit(
-        tuple(author.nodes), tuple(author.constants), note=note, covered=tuple(sorted(covered))
+        tuple(author.nodes),
+        tuple(author.constants),
+        note=note,
+        covered=tuple(sorted(covered)),
+        context=tuple(between),
     )
 
 
@@ -131,11 +139,26 @@ def _check(site: Site, other: NodeProto) -> None:
         raise Refused("attributes", sentence, [site.path, other.name])
     if _at(node.input, _LENGTHS) != _at(other.input, _LENGTHS):
         raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
-    late = (name for name in other.input if site.graph.positions.get(name, -1) >= site.place.index)
-    for name in late:
-        if site.constant(name) is None:
-            sentence = "an operand of the other direction is computed after this one"
-            raise Refused("operands", sentence, [site.path, name])
+
+
+def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, list[NodeProto]]:
+    """The operator that comes later, with operands that are computed before the earlier one, and
+    the nodes between them that are written again, each an Unsqueeze."""
+
+    def is_late(name: str) -> bool:
+        return site.graph.positions.get(name, -1) >= site.place.index
+
+    moved, between = copied(other), []
+    for place, name in enumerate(other.input):
+        if is_late(name) and site.constant(name) is None:
+            between.append(site.graph.producers[name])
+            node = copied(between[-1])
+            if op_of(node) != "Unsqueeze" or any(map(is_late, node.input)):
+                sentence = "an operand of the other direction is computed after this one"
+                raise Refused("operands", sentence, [site.path, name])
+            moved.input[place] = node.output[0] = author.fresh(name)
+            author.adopt([node])
+    return moved, between
 
 
 def _terms(node: NodeProto) -> dict[str, bytes]:

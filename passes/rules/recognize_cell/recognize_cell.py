@@ -1,4 +1,4 @@
-"""The rule `recognize-cell`: a Scan over the steps of an LSTM or GRU becomes that operator."""
+"""The rule `recognize-cell`: a Scan over the steps of an LSTM, GRU or RNN becomes that operator."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
+from passes.rules.recognize_cell.activations import ACTIVATIONS
 from passes.rules.recognize_cell.columns import Reader
-from passes.rules.recognize_cell.forms import Cell, CellFinder
+from passes.rules.recognize_cell.cost import check_left
+from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.gru import CellFinder
+from passes.rules.recognize_cell.products import PRODUCTS
+from passes.rules.recognize_cell.ragged import Ends, without_ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
 
 
-def recognized(body: TimeBody) -> Cell:
-    """The cell whose steps a Scan runs.
+def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
+    """The cell whose steps a Scan runs; `body` is the whole one as if no row ended.
 
     Raises:
         Refused: see the rule.
     """
     form, path = body.form, body.site.path
+    check_left(body)
     read = Reader(body)
     if len(form.scanned) != 1 or not form.carried:
         raise read.refusal(
@@ -36,24 +42,25 @@ def recognized(body: TimeBody) -> Cell:
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
     }
     hidden, *others = {*widths.values()}
-    cell = CellFinder(read, scanned.body_input, hidden).cell(form.carried)
+    cell = CellFinder(read, scanned.body_input, hidden).found(form.carried)
     if others or cell.inputs != element:
         raise read.refusal(
             f"an element of width {element} and states of {sorted(widths.values())} do not fit "
             f"the weights, which take {cell.inputs} and {cell.hidden}"
         )
     h = cell.states[0]
+    repeated = ends.repeated if ends else None
+    if repeated and read.origin(repeated.body_output) != read.origin(h.body_output):
+        raise read.refusal(f"{repeated.body_input!r} repeats another value than {h.body_output!r}")
     for collected in form.collected:
-        if collected.tensor and body.index.source(collected.body_output) != body.index.source(
-            h.body_output
-        ):
+        if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
             raise Refused(
                 "collected",
                 f"{collected.body_output!r} is collected, but the operator returns "
                 f"{h.body_output!r}",
                 [path, collected.tensor],
             )
-    check_dropped(body, sorted(body.unread))
+    check_dropped(whole, sorted(whole.unread))
     return cell
 
 
@@ -70,7 +77,7 @@ def _check_types(body: TimeBody) -> None:
             )
 
 
-_NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
+_NEEDED = (tuple(ACTIVATIONS), PRODUCTS)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -83,7 +90,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("recognize-cell", considers=considers, optional=True)
 def recognize_cell(site: Site) -> Edit:
-    """Replace a Scan whose body is the step of an LSTM or a GRU by that operator.
+    """Replace a Scan whose body is the step of an LSTM, a GRU or an RNN by that operator.
 
     Before:
 
@@ -114,15 +121,23 @@ def recognize_cell(site: Site) -> Edit:
         hs = Squeeze (y, direction)
         ...
 
-    The gates may be cut out of one product or have one each, MatMul or Gemm, also of the element
-    and the state concatenated, and come in any order; biases may be added anywhere. Of a GRU, both
-    orders of reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`. A
-    scan in reverse becomes the reverse direction. Constant weights are rearranged
-    beforehand. Sums and activations may differ in rounding.
+    The gates may be cut out of one product or have one each, MatMul, Gemm or Einsum, also of the
+    element and the state concatenated or transposed, and come in any order; biases may be added
+    anywhere. A state may be a vector, without an axis of a batch. Of a GRU, both orders of reset
+    and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with `1 - z`
+    for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
+    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign or Tanh, all of a sum
+    that is clipped to one bound. A scan in reverse becomes the reverse direction. Constant weights
+    are rearranged beforehand. Sums and activations may differ in rounding.
+
+    Rows may end: where states are chosen, by Where or as a sum of products with a bool, while the
+    iteration number is below a length, or where a scanned mask tells. They become sequence_lens; at
+    run time, the If checks that a mask is true, then false, and the loop runs where it is not.
 
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
-    other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128),
-    onnxruntime is not faster with the operator. Its operators also treat a NaN that they read as a
+    other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128), 2 of
+    an RNN (1 where it is wider than 32, none where it is wider than 64), onnxruntime is not faster
+    with the operator. Its operators also treat a NaN that they read as a
     number, where the loop propagates it; the report notes it if the verification sees it.
 
     Refuses:
@@ -138,4 +153,5 @@ def recognize_cell(site: Site) -> Edit:
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)
-    return CellWriter(body, recognized(body)).edit()
+    plain, ends = without_ends(body)
+    return CellWriter(body, plain, recognized(body, plain, ends), ends).edit()

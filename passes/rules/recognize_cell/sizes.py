@@ -23,9 +23,26 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class CellSizes:
-    """The axes of a loop over a tensor [time, batch, inputs], in whatever order."""
+    """The axes of a loop over a tensor [time, batch, inputs], in whatever order; of one row, it
+    may have no axis of a batch. `others` are axes of what else has a size per row."""
 
     body: TimeBody
+    others: tuple[Place, ...] = ()
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether elements and states are vectors, without an axis of a batch."""
+        names = [
+            self.scanned.body_input,
+            *(carried.body_input for carried in self.body.form.carried),
+        ]
+        ranks = [len(dims_of(self.body.rows.types.get(name)) or ()) for name in names]
+        return ranks == [1] * len(ranks)
+
+    @property
+    def rank(self) -> int:
+        """The rank of the scanned tensor."""
+        return 2 if self.flat else 3
 
     @property
     def scanned(self) -> Scanned:
@@ -35,13 +52,15 @@ class CellSizes:
     @property
     def time(self) -> Place:
         """The axis whose size is the number of iterations."""
-        return self.scanned.tensor, self.scanned.axis % 3
+        return self.scanned.tensor, self.scanned.axis % self.rank
 
     @property
     def batches(self) -> list[Place]:
         """The axes whose size is the number of rows: of the states, then of what is scanned."""
+        if self.flat:
+            return []
         states: list[Place] = [(carried.initial, 0) for carried in self.body.form.carried]
-        return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0)]
+        return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0), *self.others]
 
     def width(self, name: str, carried: Carried | None = None) -> int:
         """The width of the matrix that a body input gets.
@@ -50,13 +69,14 @@ class CellSizes:
             Refused: `shape-unknown` where it is unknown.
         """
         dims = dims_of(self.body.rows.types.get(name))
-        if dims is not None and len(dims) != 2:
+        if dims is not None and len(dims) != 2 and not self.flat:
             what = f"{name!r} has {len(dims)} axes, where a cell has a batch of rows"
             raise Refused("not-a-cell", what, [self.body.site.path, name])
-        if dims is not None and isinstance(dims[1], int):
-            return dims[1]
-        axis = 1 if self.time[1] == 2 else 2
-        place = (carried.initial, 1) if carried is not None else (self.scanned.tensor, axis)
+        if dims is not None and isinstance(dims[-1], int):
+            return dims[-1]
+        axis = self.rank - 1 if self.time[1] != self.rank - 1 else self.rank - 2
+        initial = None if carried is None else (carried.initial, self.rank - 2)
+        place = initial or (self.scanned.tensor, axis)
         size = self._integers.size(*place)
         if dims is None or size is None or size.number is None:
             what = f"the sizes of {name!r} are unknown"
@@ -73,6 +93,8 @@ class CellSizes:
     @property
     def rows(self) -> int | None:
         """The number of rows, where all that the loop reads is known to have the same."""
+        if self.flat:
+            return 1
         found = {self._known(place, position) for position, place in enumerate(self.batches)}
         (number,) = found if len(found) == 1 else (None,)
         return number
@@ -83,7 +105,8 @@ class CellSizes:
         size = self._integers.size(*place)
         if size is not None and size.number is not None:
             return size.number
-        if dims_of(self.body.site.type_of(place[0])) is not None:
+        declared = dims_of(self.body.site.type_of(place[0])) is not None
+        if declared or place in self.others:
             return None
         name = self.body.form.body_inputs[position]
         dims = dims_of(self.body.rows.types.get(name)) or (None,)
@@ -96,7 +119,7 @@ class CellSizes:
         Raises:
             Refused: `not-a-cell` where two are proven to differ.
         """
-        first, *others = self.batches
+        first, *others = self.batches or [self.time]
         pairs = [(first, place) for place in others] if self.rows is None else []
         return [pair for pair in pairs if not self._same(*pair)]
 
@@ -122,7 +145,7 @@ class CellSizes:
         operator is faster, None where that does not matter.
         """
         sizes = {place: _Size(author, place) for place in (self.time, *self.batches)}
-        first, *_ = self.batches
+        first, *_ = self.batches or [self.time]
         found = []
         if not self.body.trip_count.always_runs:
             found.append(author.op("Greater", sizes[self.time].name, author.int(0)))

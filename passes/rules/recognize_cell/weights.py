@@ -21,26 +21,28 @@ from passes.writing.writer import Array
 
 
 class CellWeights:
-    """Writes W, R and B: computed beforehand where they are constant, else by operators."""
+    """Writes W, R, B and P: computed beforehand where they are constant, else by operators."""
 
     def __init__(self, body: TimeBody, author: Author) -> None:
         self.body, self.author = body, author
 
-    def write(self, cell: Cell) -> tuple[str, str, str]:
-        """W float [1, gates * hidden, inputs], R float [1, gates * hidden, hidden] and B float
-        [1, 2 * gates * hidden], "" where there are no biases.
+    def write(self, cell: Cell) -> tuple[str, str, str, str]:
+        """W float [1, gates * hidden, inputs], R float [1, gates * hidden, hidden], B float
+        [1, 2 * gates * hidden] and P float [1, 3 * hidden], "" where there are none.
 
         Raises:
             Refused: `weights` where one is quantized, or a sparse constant.
         """
         for gate in cell.gates:
-            biases = [bias.columns.name for bias in (*gate.biases, *gate.inner)]
-            self._check([gate.w.name, gate.r.name, *biases])
+            added = [*gate.biases, *gate.inner, *filter(None, [gate.peephole])]
+            self._check([gate.w.name, gate.r.name, *(bias.columns.name for bias in added)])
         w = self._matrices([gate.w for gate in cell.gates], "W")
         r = self._matrices([gate.r for gate in cell.gates], "R")
         outer = [gate.biases for gate in cell.gates]
         inner = [gate.inner for gate in cell.gates]
-        return w, r, self._biases([*outer, *inner], cell.hidden) if any(outer + inner) else ""
+        b = self._biases([*outer, *inner], cell.hidden, "B") if any(outer + inner) else ""
+        looks = [tuple(filter(None, [gate.peephole])) for gate in cell.gates[:3]]
+        return w, r, b, self._biases(looks, cell.hidden, "P") if any(looks) else ""
 
     # -- matrices
 
@@ -58,27 +60,28 @@ class CellWeights:
 
     def _turned(self, part: Matrix) -> str:
         """A part of a weight, transposed, by operators."""
-        value = self._visible(part.name)
+        value = self.visible(part.name)
         cuts = (part.columns, part.rows) if part.turned else (part.rows, part.columns)
         for axis, (cut, size) in enumerate(zip(cuts, part.dims, strict=True)):
             if cut != (0, size):
                 value = spelling.part(self.author, value, axis, *cut)
-        return value if part.turned else self.author.op("Transpose", value, perm=[1, 0])
+        value = value if part.turned else self.author.op("Transpose", value, perm=[1, 0])
+        return self.author.op("Neg", value) if part.negative else value
 
     # -- biases
 
-    def _biases(self, sums: Sequence[Sequence[Bias]], hidden: int) -> str:
+    def _biases(self, sums: Sequence[Sequence[Bias]], hidden: int, hint: str) -> str:
         """The sums of biases, concatenated, float [1, sums * hidden]."""
         found = [self._known_sum(biases, hidden) for biases in sums]
         known = [total for total in found if total is not None]
         if len(known) == len(found):
-            return self.author.value(np.concatenate(known)[np.newaxis], "B")
+            return self.author.value(np.concatenate(known)[np.newaxis], hint)
         parts: list[str] = []
         for fixed, run in groupby(range(len(sums)), lambda position: found[position] is not None):
             places = list(run)
             if fixed:
                 rows = [total for total in map(found.__getitem__, places) if total is not None]
-                parts.append(self.author.value(np.concatenate(rows), "B"))
+                parts.append(self.author.value(np.concatenate(rows), hint))
             else:
                 parts += [
                     self._sum(biases) for biases in _runs([sums[position] for position in places])
@@ -91,17 +94,19 @@ class CellWeights:
             array = self._array(bias.columns.name)
             if array is None:
                 return None
-            total += array.reshape(-1)[bias.columns.start : bias.columns.stop]
+            own = array.reshape(-1)[bias.columns.start : bias.columns.stop]
+            total += -own if bias.negative else own
         return total
 
     def _sum(self, biases: Sequence[Bias]) -> str:
         total = ""
         for bias in biases:
-            value, columns = self._visible(bias.columns.name), bias.columns
+            value, columns = self.visible(bias.columns.name), bias.columns
             if bias.rank == 2:
-                value = spelling.squeeze(self.author, value, 0)
+                value = spelling.squeeze(self.author, value, 1 if columns.turned else 0)
             if columns.count != columns.width:
                 value = spelling.part(self.author, value, 0, columns.start, columns.stop)
+            value = self.author.op("Neg", value) if bias.negative else value
             total = self.author.op("Add", total, value) if total else value
         return total
 
@@ -124,7 +129,7 @@ class CellWeights:
             return constant_tensor(self.body.nodes[position])
         return next((tensor for tensor in graph.initializer if tensor.name == name), None)
 
-    def _visible(self, name: str) -> str:
+    def visible(self, name: str) -> str:
         """A name under which the value can be read outside of the body."""
         own = self._own(name)
         if own is None:
@@ -156,7 +161,8 @@ class CellWeights:
 def _part_of(array: Array, part: Matrix) -> Array:
     """A part of a weight, transposed."""
     rows, columns = slice(*part.rows), slice(*part.columns)
-    return array[columns, rows] if part.turned else array[rows, columns].T
+    found: Array = array[columns, rows] if part.turned else array[rows, columns].T
+    return -found if part.negative else found
 
 
 def _joined(parts: Sequence[Matrix]) -> list[Matrix]:
@@ -164,12 +170,9 @@ def _joined(parts: Sequence[Matrix]) -> list[Matrix]:
     found: list[Matrix] = []
     for part in parts:
         last = found[-1] if found else None
-        same = last is not None and (last.name, last.turned, last.rows) == (
-            *(part.name, part.turned, part.rows),
-        )
+        same = last is not None and replace(last, columns=part.columns) == part
         if last is not None and same and last.columns[1] == part.columns[0]:
-            columns = (last.columns[0], part.columns[1])
-            found[-1] = Matrix(part.name, part.dims, part.turned, part.rows, columns)
+            found[-1] = replace(part, columns=(last.columns[0], part.columns[1]))
         else:
             found.append(part)
     return found
@@ -181,7 +184,11 @@ def _runs(sums: Sequence[Sequence[Bias]]) -> list[Sequence[Bias]]:
     for biases in sums:
         last = found[-1] if found else ()
         single = len(biases) == len(last) == 1 and biases[0].columns.name == last[0].columns.name
-        if single and last[0].columns.stop == biases[0].columns.start:
+        if (
+            single
+            and biases[0].negative == last[0].negative
+            and last[0].columns.stop == biases[0].columns.start
+        ):
             columns = replace(last[0].columns, stop=biases[0].columns.stop)
             found[-1] = [replace(last[0], columns=columns)]
         else:

@@ -13,30 +13,35 @@ from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
 from passes.rules.recognize_cell.cost import most_rows
+from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
 from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.sizes import CellSizes
+from passes.rules.recognize_cell.ragged import Ends
 from passes.rules.recognize_cell.weights import CellWeights
-from passes.types.value_types import Dims, tensor_type
+from passes.types.value_types import Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
+
+#: The activations of each operator where its attribute is left out.
+DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
 #: The new names of the Scan's outputs, by their old names.
 Names = dict[str, str]
 
 
 class CellWriter:
-    """Writes the replacement of one Scan."""
+    """Writes the replacement of one Scan; `plain` is its body as if no row ended."""
 
-    def __init__(self, body: TimeBody, cell: Cell) -> None:
-        self.body, self.cell, self.form = body, cell, body.form
-        self.sizes = CellSizes(body)
+    def __init__(self, body: TimeBody, plain: TimeBody, cell: Cell, ends: Ends | None) -> None:
+        self.body, self.cell, self.form = plain, cell, body.form
+        self.sizes = sizes_of(plain, ends)
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         self.outputs: list[Carried | Collected] = [
             *(carried for carried in self.form.carried if carried.final),
             *(collected for collected in self.form.collected if collected.tensor),
         ]
+        self.ends = EndsWriter(plain, self.sizes, ends, self.author) if ends else None
 
     def edit(self) -> Edit:
         """The Edit.
@@ -46,6 +51,8 @@ class CellWriter:
         """
         most = most_rows(self.body, self.cell, self.sizes.rows)
         conditions = self.sizes.conditions(self.author, most)
+        if self.ends:
+            conditions += self.ends.conditions()
         if conditions and self.body.site.options.no_branches:
             raise Refused(
                 "may-be-empty",
@@ -53,6 +60,8 @@ class CellWriter:
                 "target has no If",
                 [self.body.site.path],
             )
+        if self.ends:  # not in a branch
+            _ = self.ends.lengths, self.ends.goes_on
         if conditions:
             self._branches(spelling.both(self.author, conditions))
         else:
@@ -70,10 +79,10 @@ class CellWriter:
 
     def _branches(self, condition: str) -> None:
         """Write the operator in an If, with another branch for what it cannot run on."""
-        kept = self.sizes.rows is None
+        kept = self.sizes.rows is None or self.ends is not None
         other = self._branch("other", self._scan) if kept else self._branch("none", self._nothing)
         branches = {"then_branch": self._branch("some", self._operator), "else_branch": other}
-        types = [tensor_type(TensorProto.FLOAT, self._dims(output)) for output in self.outputs]
+        types = [tensor_type(*self._type(output)) for output in self.outputs]
         either(self.author, condition, branches, list(map(_name, self.outputs)), types)
 
     def _branch(self, label: str, write: Callable[[Author, Names], None]) -> Branch:
@@ -84,11 +93,13 @@ class CellWriter:
 
         return Branch(label, named)
 
-    def _dims(self, output: Carried | Collected) -> Dims:
-        state = [self.sizes.rows, self.cell.hidden]
+    def _type(self, output: Carried | Collected) -> tuple[int, Dims]:
+        if self.ends and output == self.ends.ends.counter:
+            return elem_type_of(self.body.site.type_of(output.initial)), ()
+        state = [self.sizes.rows, self.cell.hidden][self.sizes.flat :]
         if isinstance(output, Collected):
-            state.insert(output.axis % 3, self.body.trips)
-        return tuple(state)
+            state.insert(output.axis % self.sizes.rank, self.body.trips)
+        return TensorProto.FLOAT, tuple(state)
 
     def _scan(self, author: Author, names: Names) -> None:
         """Write the Scan as it was; the operator takes over its name."""
@@ -106,7 +117,9 @@ class CellWriter:
         for row in self.form.collected:
             if row.tensor:
                 sizes = [author.ints(self.sizes.rows or 0), author.ints(self.cell.hidden)]
-                sizes.insert(row.axis % 3, spelling.size_of_axis(author, *self.sizes.time))
+                sizes = sizes[self.sizes.flat :]
+                time = spelling.size_of_axis(author, *self.sizes.time)
+                sizes.insert(row.axis % self.sizes.rank, time)
                 zero = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.0])
                 shape = author.op("Concat", *sizes, axis=0)
                 author.op("ConstantOfShape", shape, outputs=[names[row.tensor]], value=zero)
@@ -115,34 +128,63 @@ class CellWriter:
 
     def _operator(self, author: Author, names: Names) -> None:
         """Write the operator, for the case that there are elements and rows."""
-        scanned = self.sizes.scanned
-        weights = CellWeights(self.body, author).write(self.cell)
+        scanned, rank = self.sizes.scanned, self.sizes.rank
+        *weights, peepholes = CellWeights(self.body, author).write(self.cell)
         elements = time_first(self.body, author, scanned, Length(""))
-        initials = [spelling.unsqueeze(author, state.initial, 0) for state in self.cell.states]
+        around = [0, 1] if self.sizes.flat else [0]
+        if self.sizes.flat:
+            elements = spelling.unsqueeze(author, elements, 1)
+        states, lengths = self.cell.states, self.ends.lengths if self.ends else ""
+        initials = [spelling.unsqueeze_axes(author, state.initial, around) for state in states]
         y = author.fresh(self.cell.operator.lower())
         finals = [author.fresh(state.final or "unused") for state in self.cell.states]
         author.op(
             self.cell.operator,
-            *(elements, *weights, "", *initials),
+            *(elements, *weights, lengths, *initials, *filter(None, [peepholes])),
             name=self.body.site.node.name,
             outputs=[y, *finals],
             **self._attributes(reverse=scanned.reversed),
         )
         for state, final in zip(self.cell.states, finals, strict=True):
             if state.final:
-                spelling.squeeze(author, final, 0, [names[state.final]])
-        for collected in self.form.collected:
+                self._final(author, final, state.initial, names[state.final])
+        if self.ends:
+            counter, repeated = self.ends.ends.counter, self.ends.ends.repeated
+            if counter and counter.final:
+                self.ends.count(author, counter, names[counter.final])
+            if repeated and repeated.final:
+                self._final(author, finals[0], repeated.initial, names[repeated.final])
+        for collected in filter(lambda one: one.tensor, self.form.collected):
             turned = collected.reversed != scanned.reversed
-            if collected.tensor and not turned and not collected.axis % 3:
-                spelling.squeeze(author, y, 1, [names[collected.tensor]])
-            elif collected.tensor:
-                rows = spelling.squeeze(author, y, 1)
-                place_rows(
-                    author, rows, collected.axis, 3, turned=turned, output=names[collected.tensor]
-                )
+            moved = turned or collected.axis % rank or self.ends
+            inner, output = [axis + 1 for axis in around], names[collected.tensor]
+            rows = spelling.along(author, "Squeeze", y, inner, [] if moved else [output])
+            if self.ends:
+                rows = self.ends.collected(author, rows, spelling.squeeze(author, finals[0], 0))
+            if moved:
+                place_rows(author, rows, collected.axis, rank, turned=turned, output=output)
 
-    def _attributes(self, *, reverse: bool) -> dict[str, int | str]:
-        attributes: dict[str, int | str] = {"hidden_size": self.cell.hidden}
+    def _final(self, author: Author, value: str, initial: str, output: str) -> None:
+        """Write a final state."""
+        axes, outputs = [0, 1] if self.sizes.flat else [0], [] if self.ends else [output]
+        value = spelling.along(author, "Squeeze", value, axes, outputs)
+        if self.ends:
+            self.ends.final(author, value, initial, output)
+
+    def _attributes(self, *, reverse: bool) -> dict[str, object]:
+        cell = self.cell
+        attributes: dict[str, object] = {"hidden_size": cell.hidden}
+        names = [kind.name for kind in cell.activations]
+        if names != DEFAULTS[cell.operator]:
+            attributes["activations"] = names
+        for place, key in enumerate(("activation_alpha", "activation_beta")):
+            given = [kind.parameters[place] for kind in cell.activations if kind.parameters[place:]]
+            if given:
+                attributes[key] = given
+        if cell.activations[0].clip:
+            attributes["clip"] = cell.activations[0].clip
+        if cell.coupled:
+            attributes["input_forget"] = 1
         if reverse:
             attributes["direction"] = "reverse"
         if self.cell.linear:
