@@ -24,7 +24,7 @@ def is_wanted(site: Site) -> bool:
 
 
 def _is_quicker(site: Site) -> bool:
-    """Return whether the loop is quicker in onnxruntime, as measured in docs/cells.md, for weights
+    """Return whether the loop is quicker in onnxruntime, as measured in docs/expand.md, for weights
     that are known: others may be anything, with which an RNN is chaotic and cannot be verified."""
     node = site.node
     known = Constants(site.model, site.scope)
