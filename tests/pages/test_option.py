@@ -106,7 +106,7 @@ def test_to_stdout() -> None:
 def test_a_build_and_its_second_run() -> None:
     Path("passes.toml").write_text(BUILD)
     assert run("run")[0] == DONE
-    assert heading("site/index.html") == "Every model got there"
+    assert heading("site/index.html") == "Every model succeeded"
     pages = sorted(Path("site/index.pages").iterdir())
     assert [page.name.split(".")[0] for page in pages] == ["m", "n"]
     first = pages[0].read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def test_a_build_and_its_second_run() -> None:
 def test_many_models_of_a_command() -> None:
     onnx.save(as_model(PROJECTION), "p.onnx")
     code, _, _ = run("lower", "m.onnx", "p.onnx", "--out-dir", "out", "--html", "all.html", *FAST)
-    assert (code, heading("all.html")) == (DONE, "Every model got there")
+    assert (code, heading("all.html")) == (DONE, "Every model succeeded")
     assert len(list(Path("all.pages").iterdir())) == 2
     code, _, error = run("lower", "m.onnx", "p.onnx", "--out-dir", "out", "--html", "p.onnx", *FAST)
     assert code == USAGE

@@ -59,13 +59,15 @@ def _unbounded(count: TripCount) -> Refused:
     if count.unlimited and not count.conditional:
         return Refused("trip-count-not-static", "nothing ends the loop", [path])
     culprits = [form.trip_count, *(scanned.tensor for scanned in form.scanned)]
-    why = f"the loop runs {count} times, which is known only at run time"
+    why = "the trip count of the loop is known only at run time"
+    if count.declared is not None:
+        why = f"the loop runs {count} times, which is known only at run time"
     if count.conditional:
         why = "a condition ends the loop, and its trip count has no known bound"
         assert form.condition is not None
         culprits.append(form.condition.body_output)
     if form.kind is Kind.LOOP:
-        why += " (--max-trips may)"
+        why += " (--max-trips bounds it)"
     return Refused("trip-count-not-static", why, [path, *filter(None, culprits)])
 
 
