@@ -17,7 +17,8 @@ from passes.writing.author import Author
 
 @dataclass(frozen=True)
 class Ran:
-    """The output of every step, [steps, rows, hidden], and the last states, [rows, hidden]."""
+    """The output of every step, [steps, rows, hidden], "" where it is not collected, and the last
+    states, [rows, hidden]."""
 
     rows: str
     states: Sequence[str]
@@ -27,7 +28,7 @@ class Ran:
 class CellLoop:
     """The loop of one direction, from the `initials`. `mask` [steps, rows, 1] holds where a row is
     not yet at its end; "" where all rows take all steps. `count` is the number of steps, int64
-    [1]. `name` is that of the node."""
+    [1]. `name` is that of the node. `collects`: the output of every step is read."""
 
     step: CellStep
     reversed: bool
@@ -35,6 +36,7 @@ class CellLoop:
     mask: str
     count: str
     name: str
+    collects: bool
 
     def write(self, author: Author, form: str) -> Ran:
         """Write it, in that form."""
@@ -44,8 +46,8 @@ class CellLoop:
         node = loop.to_node()
         node.name = self.name
         author.adopt([node])
-        (rows,) = (one.tensor for one in loop.collected)
-        if loop.kind is Kind.LOOP and self.reversed:
+        rows = loop.collected[0].tensor if self.collects else ""
+        if rows and loop.kind is Kind.LOOP and self.reversed:
             rows = spelling.reversed_rows(author, rows)
         return Ran(rows, [one.final for one in loop.carried])
 
@@ -71,9 +73,9 @@ class CellLoop:
             inputs.append(self._typed(read[0], wide))
             inputs += [self._typed(one, 1, TensorProto.BOOL) for one in read[1:]]
         *after, output = self._once(inner, read, states)
-        if output in after:
-            output = inner.op("Identity", output)
-        results += [self._typed(one, form.hidden) for one in (*after, output)]
+        rows = [inner.op("Identity", output) if output in after else output]
+        rows = rows if self.collects else []
+        results += [self._typed(one, form.hidden) for one in (*after, *rows)]
         finals, is_scan = [author.fresh("last") for _ in states], kind is Kind.SCAN
         return LoopForm(
             kind,
@@ -83,7 +85,10 @@ class CellLoop:
                 Scanned(tensor, name, reversed=self.reversed)
                 for tensor, name in (zip(self._scanned, read, strict=True) if is_scan else ())
             ),
-            (Collected(output, author.fresh("rows"), reversed=self.reversed and is_scan),),
+            tuple(
+                Collected(one, author.fresh("rows"), reversed=self.reversed and is_scan)
+                for one in rows
+            ),
             trip_count=trips,
             condition=None if is_scan else Condition("", go, results[0].name),
             iteration="" if is_scan else number,

@@ -61,8 +61,9 @@ def expand_cell(site: Site) -> Edit:
         raise NothingToDo
     form = CellForm.of(site)
     author = Author(site.target, site.names, site.node.name or form.operator.lower())
-    note = Expansion(site, form, author).write()
-    nodes = tuple(author.nodes)
+    expansion = Expansion(site, form, author)
+    note = expansion.write()
+    nodes = tuple(author.read(filter(None, expansion.outputs)))
     terms = sum(size for size in (form.inputs, form.hidden) if isinstance(size, int))
     return Edit(
         nodes,

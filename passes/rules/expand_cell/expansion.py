@@ -54,14 +54,14 @@ class Expansion:
         def no_steps(inner: Author) -> Results:
             return Results(self._named(self._no_steps(inner)))
 
-        outputs = self._named(self.site.node.output)
+        outputs = self._named(self.outputs)
         if not loops:
             for value, name in zip(no_steps(author).names, outputs, strict=True):
                 author.name_as(value, name)
             return asked
         known = isinstance(form.steps, int) or self.site.assumes("non-empty")
         if known or asked == Form.loop:
-            self._steps(author, loops, asked, [*self.site.node.output, "", ""])
+            self._steps(author, loops, asked, [*self.outputs, "", ""])
             return asked
         with author.serving(HANDLE_NOTHING):
             count = spelling.squeeze(author, self._count, 0)
@@ -75,9 +75,16 @@ class Expansion:
         either(author, runs, branches, outputs, types, purpose=HANDLE_NOTHING)
         return asked
 
+    @cached_property
+    def outputs(self) -> list[str]:
+        """Y, Y_h and Y_c, "" where nothing reads one; all, where nothing reads any."""
+        named, readers = self.site.node.output, self.site.graph.readers
+        read = [name if name in readers else "" for name in named]
+        return read if any(read) else list(named)
+
     def _named(self, values: Sequence[_One]) -> list[_One]:
-        """Those of Y, Y_h and Y_c whose output has a name."""
-        return [value for name, value in zip(self.site.node.output, values, strict=False) if name]
+        """Those of Y, Y_h and Y_c that are read."""
+        return [value for name, value in zip(self.outputs, values, strict=False) if name]
 
     def _sizes(self, steps: _One, ways: _One, rows: _One, hidden: _One) -> list[tuple[_One, ...]]:
         """The sizes of Y, Y_h and Y_c, made of these."""
@@ -123,6 +130,7 @@ class Expansion:
                 mask,
                 self._count,
                 self.site.node.name and self.site.node.name + ("/reverse" if way else ""),
+                bool(self.outputs[0]),
             )
             for way, is_reversed in enumerate(form.directions)
         ]
@@ -187,10 +195,14 @@ class Expansion:
         ran = [loop.write(author, asked) for loop in loops]
         rows, axis = [one.rows for one in ran], 0
         if self.form.batch_first:
-            rows, axis = [author.op("Transpose", one, perm=[1, 0, 2]) for one in rows], 1
+            axis = 1
+            rows = [one and author.op("Transpose", one, perm=[1, 0, 2]) for one in rows]
         values = [rows, *zip(*(one.states for one in ran), strict=True)]
         axes = [axis + 1, axis, axis]
-        return [_stacked(author, *one) for one in zip(values, axes, outputs, strict=False)]
+        return [
+            _stacked(author, *one) if all(one[0]) else ""
+            for one in zip(values, axes, outputs, strict=False)
+        ]
 
     # -- where there are none
 
