@@ -26,6 +26,8 @@ ACTIVATIONS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "Tanh": (),
     }
 )
+#: The activations of each operator where its attribute is left out.
+DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
 
 @dataclass(frozen=True)

@@ -118,14 +118,10 @@ class Reader(BodyNumbers):
         """The value that Identities, and Casts that change no type, copy to a name."""
         name = self.body.index.source(name)
         node = self.node(name)
-        types = self.body.rows.types
-        while node is not None and op_of(node) == "Cast":
-            kind = elem_type_of(types.get(node.input[0]))
-            if not kind or kind != elem_type_of(types.get(name)):
-                break
-            name = self.body.index.source(node.input[0])
-            node = self.node(name)
-        return name
+        if node is None or op_of(node) != "Cast":
+            return name
+        types = [elem_type_of(self.body.rows.types.get(one)) for one in (name, node.input[0])]
+        return self.origin(node.input[0]) if types[0] == types[1] != 0 else name
 
     def made_by(self, name: str, op_type: str) -> list[str] | None:
         """The inputs of the node that computes a value, ignoring copies; None for another op."""

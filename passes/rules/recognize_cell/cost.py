@@ -14,6 +14,7 @@ from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
+from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.forms import Cell
 
 #: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
@@ -42,14 +43,14 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
         return None
     most = _ROWS_OF_LSTM
     if cell.operator == "RNN":
-        found = [count for width, count in _ROWS_OF_RNN.items() if cell.hidden <= width]
-        if not found:
-            raise _unworthy(site, f"an RNN of width {cell.hidden} is no faster than the loop")
-        most = found[0]
+        most = max(count if cell.hidden <= width else 0 for width, count in _ROWS_OF_RNN.items())
     if cell.operator == "GRU":
         most = _ROWS_OF_GRU if cell.hidden <= _WIDE else _ROWS_OF_WIDE_GRU
-    if rows is not None and rows > most:
-        raise _unworthy(site, f"with {rows} rows the loop is as fast as the {cell.operator}")
+    if (least := 1 if rows is None else rows) > most:
+        what = (
+            f"with {least} rows of width {cell.hidden} the loop is as fast as the {cell.operator}"
+        )
+        raise _unworthy(site, what)
     parts = [part for gate in cell.gates for part in (gate.w, gate.r)]
     many = sum(math.prod(matrix.shape) for matrix in parts) > _FEW_ELEMENTS
     if many and (body.trips or 0) < _MANY_STEPS and not _are_fixed(body, cell):
@@ -73,7 +74,7 @@ def check_left(body: TimeBody) -> None:
         Refused: `not-worth-it` where it is.
     """
     site, scope = body.site, body.site.scope
-    if scope.outer is None or scope.key[-1] != "else_branch":
+    if scope.outer is None or scope.key[-1] != "else_branch" or site.options.no_branches:
         return
     index = scope.key[-2]
     assert isinstance(index, int)
@@ -81,5 +82,5 @@ def check_left(body: TimeBody) -> None:
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
     initials = {state.initial for state in body.form.carried}
-    if initials <= read and any(op_of(node) in ("RNN", "GRU", "LSTM") for node in nodes):
+    if initials <= read and any(op_of(node) in DEFAULTS for node in nodes):
         raise _unworthy(site, "the If around the loop runs the operator where that is faster")

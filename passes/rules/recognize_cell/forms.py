@@ -9,7 +9,6 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
-from passes.rule import Refused
 from passes.rules.recognize_cell.activations import SIGMOID, Activation, activation_of
 from passes.rules.recognize_cell.columns import Columns, Reader
 from passes.rules.recognize_cell.gates import Bias, Matrix, Product, Scaled, Sums, Term
@@ -116,8 +115,8 @@ class GateReader:
         return Gate(w[0], r[0], tuple(biases), peephole=peepholes[0] if peepholes else None)
 
     def _scales(self, term: Scaled, memory: str) -> bool:
-        whole = (term.columns.width, term.columns.count) == (self.hidden, self.hidden)
-        return whole and not term.columns.turned and memory in map(self.origin, term.factors)
+        whole = term.columns == Columns(term.columns.name, self.hidden, 0, self.hidden)
+        return whole and memory in map(self.origin, term.factors)
 
     def _factor_of(self, term: Scaled, memory: str) -> Bias:
         """The vector by which a term multiplies the memory."""
@@ -145,9 +144,10 @@ class GateReader:
         """The columns that a value as wide as the states is cut out of."""
         return self.read.source(Columns(name, self.hidden, 0, self.hidden))
 
-    def is_activated(self, columns: Columns) -> bool:
-        """Return whether columns are the result of an activation."""
-        return activation_of(self.read, self.read.source(columns).name) is not None
+    def kind(self, columns: Columns) -> Activation | None:
+        """The activation that columns are the result of."""
+        found = activation_of(self.read, self.read.source(columns).name)
+        return found and found[0]
 
     def inputs(self, name: str, op_type: str) -> list[str]:
         """The two inputs of the node that computes a value."""
@@ -248,15 +248,7 @@ class LstmReader(GateReader):
         for i, g in (factors, factors[::-1]):
             if self.is_rest_of(i, f) and forget.activation.name == "Sigmoid":
                 return [forget.negative(), forget], g
-        refused: Refused | None = None
         for i, g in (factors, factors[::-1]):
-            try:
-                gate = self.gate_of(h, i, memory)
-            except Refused as reason:
-                refused = refused or reason
-                continue
-            if gate.activation == forget.activation:
-                return [gate, forget], g
-        if refused is not None:
-            raise refused
+            if self.kind(self.columns(i)) == forget.activation:
+                return [self.gate_of(h, i, memory), forget], g
         raise self.read.refusal(f"no factor of {factors} has the activation of {f!r}", f)

@@ -28,7 +28,7 @@ class CellFinder(LstmReader):
                 "have one"
             )
         (h,) = states
-        if self.is_activated(self.columns(h.body_output)):
+        if self.kind(self.columns(h.body_output)):
             return self.cell("RNN", states, [self.gate_of(h, h.body_output)])
         return self._gru(h)
 
@@ -54,10 +54,9 @@ class CellFinder(LstmReader):
             return self._step(h, n, step, inverse=True)
         first, second = self.inputs(h.body_output, "Add")
         for n, step in ((first, second), (second, first)):
-            if any(self.read.made_by(one, "Sub") for one in self.read.made_by(step, "Mul") or ()):
-                differs = not any(self.rest(one) for one in self.read.made_by(step, "Mul") or ())
-                if differs:  # n + z * (h - n), or h + z * (n - h)
-                    return self._step(h, n, step, inverse=False)
+            factors = self.read.made_by(step, "Mul") or []
+            if any(self.read.made_by(one, "Sub") and not self.rest(one) for one in factors):
+                return self._step(h, n, step, inverse=False)  # n + z * (h - n), or h + z * (n - h)
         kept, new = self.pick(
             [first, second],
             lambda name: self.reads(name, "Mul", h.body_input),
@@ -78,7 +77,8 @@ class CellFinder(LstmReader):
 
     def _step(self, h: Carried, base: str, name: str, *, inverse: bool) -> tuple[str, str, bool]:
         """Reads base + gate * (other - base); `inverse`: base - gate * (base - other)."""
-        for difference, gate in self._pairs(name):
+        factors = self.inputs(name, "Mul")
+        for difference, gate in zip(factors, reversed(factors), strict=True):
             sides = self.read.made_by(difference, "Sub") or ["", ""]
             other, subtrahend = reversed(sides) if inverse else sides
             if self.origin(subtrahend) != self.origin(base):
@@ -90,16 +90,11 @@ class CellFinder(LstmReader):
         what = f"{name!r} is not a gate times the difference of {base!r} and the state"
         raise self.read.refusal(what, name)
 
-    def _pairs(self, name: str) -> list[tuple[str, str]]:
-        """The two factors of a product, in both orders."""
-        first, second = self.inputs(name, "Mul")
-        return [(first, second), (second, first)]
-
     def _linear(self, h: Carried, terms: Sequence[Term], scaled: Scaled) -> tuple[Gate, Gate]:
         """The reset gate, and the gate whose product with the state it scales."""
         product, r = self.pick(
             list(scaled.factors),
-            lambda name: not self.is_activated(scaled.columns.of(name)),
+            lambda name: self.kind(scaled.columns.of(name)) is None,
             f"{scaled.columns.name!r} is not a gate times a product of the state",
         )
         inner = self.sums.terms(scaled.columns.of(product))

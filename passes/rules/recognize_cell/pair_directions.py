@@ -11,15 +11,11 @@ from passes.ir.attributes import attribute, attribute_proto, has, has_references
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
-_ACTIVATIONS = {
-    "RNN": ("Tanh",),
-    "GRU": ("Sigmoid", "Tanh"),
-    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
-}
 #: Older opsets have no operator that makes zeros of any shape.
 _OLDEST = 9
 #: The place of sequence_lens among the operands, and those of the initial states.
@@ -28,7 +24,7 @@ _LENGTHS, _STATES = 4, (5, 6)
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a recurrent operator of one direction."""
-    return opset >= _OLDEST and op_of(node) in _ACTIVATIONS and _direction(node) != "bidirectional"
+    return opset >= _OLDEST and op_of(node) in DEFAULTS and _direction(node) != "bidirectional"
 
 
 @register("pair-directions", considers=considers, optional=True)
@@ -217,7 +213,7 @@ def _bidirectional(
     made = helper.make_node(op, operands, outputs, name=name, direction="bidirectional")
     given = [attribute_proto(node, "activations") for node in (first, second)]
     if any(given):
-        listed = [one.strings if one else [x.encode() for x in _ACTIVATIONS[op]] for one in given]
+        listed = [one.strings if one else [x.encode() for x in DEFAULTS[op]] for one in given]
         made.attribute.append(helper.make_attribute("activations", [*listed[0], *listed[1]]))
     kept = _terms(first)
     replace_all(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 from onnx import TensorProto
 
 from passes.bodies.time_body import TimeBody
@@ -73,26 +72,25 @@ class _Choices:
         if where is not None:
             known, (first, second) = self._flag(where[0]), where[1:]
         else:
-            pairs = [self._scaled(one) for one in self.read.made_by(name, "Add") or ()]
-            if len(pairs) != 2 or pairs[0] is None or pairs[1] is None:
+            pairs = list(map(self._scaled, self.read.made_by(name, "Add") or ()))
+            if len(pairs) != 2:
                 return None
-            (known, first), (other, second) = pairs[0], pairs[1]
-            if other is None or known != (other[0], not other[1]):
-                return None
+            (known, first), (other, second) = pairs
+            known = known if other and known == (other[0], not other[1]) else None
         if known is None:
             return None
         flag, inverse = known
         yes, no = (second, first) if inverse else (first, second)
         return Choice(flag, self.read.origin(yes), self.read.origin(no), summed=where is None)
 
-    def _scaled(self, name: str) -> tuple[tuple[str, bool] | None, str] | None:
-        """The flag of a product of a flag and a value, and the value."""
+    def _scaled(self, name: str) -> tuple[tuple[str, bool] | None, str]:
+        """The flag of a product of a flag and a value, None where it is none, and the value."""
         factors = self.read.made_by(name, "Mul") or ()
         for factor, value in zip(factors, reversed(factors), strict=True):
             cast = self.read.made_by(factor, "Cast")
             if cast and elem_type_of(self.read.body.rows.types.get(cast[0])) == TensorProto.BOOL:
                 return self._flag(cast[0]), value
-        return None
+        return None, ""
 
     def _flag(self, name: str) -> tuple[str, bool] | None:
         """The bool that a flag [batch, 1] is, perhaps as [batch], and whether it is negated."""
@@ -181,21 +179,17 @@ def _compared(read: Reader, flag: str) -> tuple[str, Carried | None, bool | None
     if node is None or op_of(node) not in _COMPARED:
         return "", None, None
     first, below = _COMPARED[op_of(node)]
-    number, lengths = node.input if first else reversed(node.input)
-    for carried in read.body.form.carried:
-        counts = read.origin(number) == carried.body_input and _counts(read, carried)
-        if counts and read.is_leaf(read.origin(lengths)):
-            shape = read.dims(read.origin(lengths))
-            if shape is not None and len(shape) == 1:
-                return read.origin(lengths), carried, below
+    number, lengths = map(read.origin, node.input if first else reversed(node.input))
+    if read.is_leaf(lengths) and len(read.dims(lengths) or ()) == 1:
+        for carried in read.body.form.carried:
+            if number == carried.body_input and _counts(read, carried):
+                return lengths, carried, below
     return "", None, None
 
 
 def _counts(read: Reader, carried: Carried) -> bool:
     """Return whether a carried integer counts the iterations from 0."""
-    added = read.made_by(carried.body_output, "Add") or []
-    step = [name for name in added if read.origin(name) != carried.body_input]
-    one = read.body.rows.constants.get(read.origin(step[0])) if len(step) == 1 else None
-    first = read.body.site.constant(carried.initial)
-    values = [one, first]
-    return [value.tolist() for value in values if isinstance(value, np.ndarray)] == [1, 0]
+    added = map(read.origin, read.made_by(carried.body_output, "Add") or ())
+    step = [read.body.rows.constants.get(name) for name in added if name != carried.body_input]
+    values = [*step, read.body.site.constant(carried.initial)]
+    return [value.tolist() for value in values if value is not None] == [1, 0]

@@ -32,12 +32,9 @@ class CellSizes:
     @cached_property
     def flat(self) -> bool:
         """Whether elements and states are vectors, without an axis of a batch."""
-        names = [
-            self.scanned.body_input,
-            *(carried.body_input for carried in self.body.form.carried),
-        ]
-        ranks = [len(dims_of(self.body.rows.types.get(name)) or ()) for name in names]
-        return ranks == [1] * len(ranks)
+        form = self.body.form
+        names = [form.scanned[0].body_input, *(one.body_input for one in form.carried)]
+        return all(len(dims_of(self.body.rows.types.get(name)) or ()) == 1 for name in names)
 
     @property
     def rank(self) -> int:
@@ -75,8 +72,7 @@ class CellSizes:
         if dims is not None and isinstance(dims[-1], int):
             return dims[-1]
         axis = self.rank - 1 if self.time[1] != self.rank - 1 else self.rank - 2
-        initial = None if carried is None else (carried.initial, self.rank - 2)
-        place = initial or (self.scanned.tensor, axis)
+        place = (carried.initial, self.rank - 2) if carried else (self.scanned.tensor, axis)
         size = self._integers.size(*place)
         if dims is None or size is None or size.number is None:
             what = f"the sizes of {name!r} are unknown"

@@ -12,6 +12,7 @@ from passes.bodies.time_length import Length
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
+from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
 from passes.rules.recognize_cell.forms import Cell
@@ -21,9 +22,6 @@ from passes.types.value_types import Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-
-#: The activations of each operator where its attribute is left out.
-DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
 #: The new names of the Scan's outputs, by their old names.
 Names = dict[str, str]
