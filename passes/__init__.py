@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
+    from passes.streaming.stream import stream
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
@@ -95,6 +97,7 @@ __all__ = [
     "register",
     "run",
     "simplify",
+    "stream",
     "unroll",
     "upgrade",
 ]

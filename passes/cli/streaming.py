@@ -77,8 +77,8 @@ class Stream(_Writing):
     axis: Annotated[
         str,
         Says(
-            "The dim of time: its name in the inputs, or an axis of an input, as `x=1`.",
-            metavar="DIM|INPUT=AXIS",
+            "The dim of time: its name in the inputs, or axes of inputs, as `x=1,y=0`.",
+            metavar="DIM|INPUT=AXIS,...",
         ),
     ] = ""
     names: Annotated[

@@ -89,7 +89,7 @@ def _state(slot: Slot, runs: Sequence[tuple[Mapping[str, int], Array]]) -> State
             for name in runs[0][0]
             if all(s[name] == n for (s, _), n in zip(runs, pair, strict=True))
         ]
-        if len(named) != 1:
+        if not named:
             sentence = f"axis {axis} of its state {slot.input!r} has the size of no input's dim"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
         shape.append(named[0])

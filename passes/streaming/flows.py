@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from passes.errors import NOT_PRODUCED, PassesError
 
@@ -36,12 +36,10 @@ class Last:
     states: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Count:
-    """Numbers that depend on how many frames there are. `place`: which element of a vector, if the
-    other ones do not."""
+class Count(Enum):
+    """Numbers that depend on how many frames there are."""
 
-    place: int | None = None
+    COUNT = "count"
 
 
 #: None: the same for every chunk.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import ModelProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorShapeProto, ValueInfoProto, helper
 
+from passes.chain import Chain
 from passes.check import check_outcome
-from passes.choices import Verifying
+from passes.choices import Assumption, RuleOptions, Verifying
 from passes.engine.finish import drop_unread
 from passes.engine.schedules import SCHEDULES
 from passes.errors import WrongUsage, nearest
@@ -29,6 +30,7 @@ from passes.streaming.verified import Judge, Streamed
 from passes.types.value_types import dims_of
 
 assert through_axes  # it registers the rules of operators, as with_states does
+_Dim = TensorShapeProto.Dimension
 #: The names of the states that are added, as inputs and as outputs.
 NAMING = ("{}", "new_{}")
 
@@ -44,7 +46,7 @@ def stream(
     """Return a model that runs a chunk of any number of frames, whose states are inputs and
     outputs.
 
-    `axis` is the name of the dim of time in the inputs, or `input=1` for an axis of an input.
+    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`.
     `states` are inputs that hold what the outputs of these names return, where that is not seen.
     `naming`: the names of the states that are added. Loops are made Scans first, if that is proven.
 
@@ -55,10 +57,9 @@ def stream(
         WrongUsage: there is no such dim, input or output.
     """
     judge = judge or Judge()
-    loaded_model, _ = loaded(model)
-    whole, time = _with_time(_with_scans(loaded_model, judge), axis)
+    whole, time = _with_time(_with_scans(model, judge), axis)
     flows = _flows(whole, time)
-    streamer = Streamer(whole, time, flows, naming)
+    streamer = Streamer(whole, flows, naming)
     streamer.write()
     outputs = _ports(whole, streamer.flows)
     found, replaced = states_of(whole, streamer, states or {})
@@ -75,13 +76,19 @@ def stream(
     return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
 
 
-def _with_scans(model: Model, judge: Judge) -> Model:
+def _with_scans(source: Source, judge: Judge) -> Model:
     """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified."""
+    model, _ = loaded(source)
     if not any(op_of(node) == "Loop" for node in model.proto.graph.node) and model.opset() > SCAN_8:
         return model
-    verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed)
-    raised = Session(SCHEDULES["raise"], verifying=verifying).run(model.proto)
-    return Model(raised.model, model.path)
+    assume = (Assumption.non_empty,)  # a chunk has a frame
+    verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed, assume=assume)
+    # what a loop carries unchanged is no state
+    commands = [
+        Session(SCHEDULES[name], options=RuleOptions(assume=assume), verifying=verifying)
+        for name in ("raise", "simplify")
+    ]
+    return Model(Chain(commands).run(source).model, model.path)
 
 
 def _with_time(model: Model, axis: str) -> tuple[Model, str]:
@@ -89,26 +96,22 @@ def _with_time(model: Model, axis: str) -> tuple[Model, str]:
     depends on, and with every output of its recurrent operators."""
     proto = copied(model.proto)
     graph = proto.graph
-    name, _, place = axis.rpartition("=")
     named = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
     symbols = {dim.dim_param for dims in named.values() for dim in dims if dim.dim_param}
-    if not name and axis not in symbols:
+    if "=" not in axis and axis not in symbols:
         raise WrongUsage(f"no input has a dim {axis!r}; {nearest(axis, sorted(symbols))}")
-    if name and name not in named:
-        raise WrongUsage(f"the model has no input {name!r}; {nearest(name, named)}")
-    time = axis
-    if name:
-        dims = named[name]
-        if not place.isdecimal() or int(place) >= len(dims):
-            raise WrongUsage(f"the input {name!r} has {len(dims)} axes, none of them is {place!r}")
-        dim = dims[int(place)]
-        time, size = dim.dim_param or Names(symbols).fresh("time"), dim.dim_value
+    dims = _named_axes(axis, named) if "=" in axis else []
+    kept = (dim.dim_param for dim in dims if dim.dim_param)
+    time = next(kept, Names(symbols).fresh("time")) if dims else axis
+    sizes = {dim.dim_value for dim in dims} - {0}
+    for dim in dims:
         dim.dim_param = time
-        replace_all(graph.value_info, [] if size else [*graph.value_info])
-        for value in graph.output if size else ():
-            for dim in value.type.tensor_type.shape.dim:
-                if dim.dim_value == size:
-                    dim.Clear()
+    if sizes:  # what is declared of other values may be the number of frames
+        replace_all(graph.value_info, [])
+    for value in graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value in sizes:
+                dim.Clear()
     ends = scoping.output_names(graph)
     replace_all(graph.node, live(graph.node, ends, scoping.free_names)[0])
     names = Names(scoping.all_names([graph]))
@@ -116,6 +119,20 @@ def _with_time(model: Model, axis: str) -> tuple[Model, str]:
         if op_of(node) in ("RNN", "GRU", "LSTM"):
             replace_all(node.output, with_states.with_all_outputs(node, names.fresh))
     return Model(proto, model.path), time
+
+
+def _named_axes(text: str, named: Mapping[str, Sequence[_Dim]]) -> list[_Dim]:
+    """The dims of inputs that `x=1,y=0` names. Raises WrongUsage where there is none."""
+    found = []
+    for one in text.split(","):
+        name, _, place = one.rpartition("=")
+        if name not in named:
+            raise WrongUsage(f"the model has no input {name!r}; {nearest(name, named)}")
+        if not place.isdecimal() or int(place) >= len(named[name]):
+            axes = f"has {len(named[name])} axes, none of them is {place!r}"
+            raise WrongUsage(f"the input {name!r} {axes}")
+        found.append(named[name][int(place)])
+    return found
 
 
 def _flows(whole: Model, time: str) -> dict[str, Frames]:

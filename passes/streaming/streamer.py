@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.integers import Integers
+from passes.engine.site import Site
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.constants import Constants
@@ -14,7 +17,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
-from passes.ir.places import path_of
+from passes.ir.places import Place, path_of
 from passes.streaming.flows import CannotStream, Count, Flow, Frames, Last, Reason
 from passes.types.value_types import Dims, dims_of
 from passes.verify.executor import Array
@@ -55,17 +58,15 @@ class Slot:
 
 
 class Streamer:
-    """Writes the main graph of a model, whose inputs flow as `flows` declares, for a chunk.
+    """Writes the main graph of a model, of whose inputs these have frames, for a chunk.
 
-    `time` is the name of the dim of time.
+    `integers` are the numbers that the model computes, and `time` is the number of frames.
     `naming` are the names of new states, as input and as output, with `{}` for that of the value.
     """
 
-    def __init__(
-        self, model: Model, time: str, flows: Mapping[str, Flow], naming: tuple[str, str]
-    ) -> None:
-        self.model, self.time = model, time
-        self.flows: dict[str, Flow] = dict(flows)
+    def __init__(self, model: Model, inputs: Mapping[str, Frames], naming: tuple[str, str]) -> None:
+        self.model = model
+        self.flows: dict[str, Flow] = dict(inputs)
         self.slots: list[Slot] = []
         names = Names(scoping.all_names([model.proto.graph]))
         self.author = Author(model.opset(), names, "")
@@ -74,6 +75,11 @@ class Streamer:
         self._constants = Constants(model, self._scope)
         self._naming = naming
         graph = model.proto.graph
+        place = Place(graph.node[0], 0, self._scope)
+        opset = model.opset()
+        self.integers = Integers(Site(model, place, opset, opset, Names(), model.types))
+        (name, frames), *_ = inputs.items()
+        self.time = self.integers.size(name, frames.axis) or Affine()
         self._read = scoping.all_reads(graph.node) | set(scoping.output_names(graph))
 
     def write(self) -> None:
@@ -100,13 +106,20 @@ class Streamer:
         both = "reads frames, or their number, and a value after the last frame"
         self.need(not last, Reason.WHOLE, both)
         rule = RULES.get(op_of(node))
-        if not any(isinstance(flow, Frames) for flow in read) and op_of(node) not in _OF_COUNTS:
-            return self.keep(node, *[Count()] * len(node.output))
+        if not any(isinstance(flow, Frames) for flow in read) and op_of(node) not in _FILLING:
+            return self.keep(node, *map(self.count, node.output))
         if rule is None and traits_of(node).by_element:
             rule = RULES[BY_ELEMENT]
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
         return rule(node, self)
+
+    def count(self, name: str) -> Flow:
+        """The flow of what is computed of numbers that depend on the number of frames."""
+        found = self.integers.outside(name) if name else None
+        (time, _), *_ = self.time.terms
+        steady = found is not None and not any(item.coefficient(time) for item in found.items)
+        return None if steady else Count.COUNT
 
     def refused(self, reason: Reason, sentence: str) -> CannotStream:
         """The refusal of the node that is being written."""
@@ -127,6 +140,14 @@ class Streamer:
     def is_count(self, name: str) -> bool:
         """Return whether a value depends on the number of frames."""
         return isinstance(self.flows.get(name), Count)
+
+    def axis_of_time(self, name: str) -> int | None:
+        """The only axis of a value with as many elements as there are frames."""
+        dims = self.dims(name)
+        sizes = (
+            [] if dims is None else [self.integers.size(name, axis) for axis in range(len(dims))]
+        )
+        return sizes.index(self.time) if sizes.count(self.time) == 1 else None
 
     def only(self, position: int, what: str) -> Frames:
         """The frames of an input. Raises CannotStream where it has none, or another one has."""
@@ -208,8 +229,8 @@ class Streamer:
         return Last(frozenset({slot.input}))
 
 
-#: What may find numbers again that do not depend on the number of frames, or make frames of it.
-_OF_COUNTS = ("Gather", "Slice", "Expand", "ConstantOfShape")
+#: What makes frames of numbers, if these depend on the number of frames.
+_FILLING = ("Expand", "ConstantOfShape")
 
 
 def _inner(node: NodeProto) -> Iterator[NodeProto]:

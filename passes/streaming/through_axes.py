@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from onnx import NodeProto
@@ -10,9 +10,8 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, attributes, text
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
-from passes.streaming.flows import Count, Flow, Frames, Last, Reason
+from passes.streaming.flows import Flow, Frames, Last, Reason
 from passes.streaming.streamer import BY_ELEMENT, Streamer, streamed
-from passes.types.value_types import Dims, is_static
 
 #: From this opset on, Softmax and its like work along one axis only.
 _ONE_AXIS = 13
@@ -104,51 +103,58 @@ def _squeezes(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return at.keep(node, replace(frames, axis=axis, rank=rank))
 
 
-@streamed("Reshape", "Flatten", "Expand", "ConstantOfShape")
+@streamed("Expand", "ConstantOfShape")
+def _fills(node: NodeProto, at: Streamer) -> Sequence[Flow]:
+    """Each frame is filled alike."""
+    frames, dims = at.frames(node.input[0]), at.dims(node.output[0])
+    place = at.axis_of_time(node.output[0])
+    if frames is not None and not any(map(at.is_count, node.input)) and dims is not None:
+        at.fixed(node.input[1:], "its shape")
+        return at.keep(node, replace(frames, axis=frames.from_end + len(dims), rank=len(dims)))
+    plain = frames is None or not (frames.past or frames.ahead or frames.every > 1)
+    if place is None or dims is None or not plain:
+        raise at.refused(Reason.NUMBER, "makes a tensor whose size depends on the number of frames")
+    own = frames is None or place == frames.from_end + len(dims)
+    at.need(own, Reason.WHOLE, "repeats the sequence")
+    return at.keep(node, Frames(place, len(dims)))
+
+
+@streamed("Reshape", "Flatten")
 def _shapes(node: NodeProto, at: Streamer) -> Sequence[Flow]:
-    """The axis with the size of time in the output, as far as shape inference knows it."""
-    frames = at.frames(node.input[0])
-    dims = at.dims(node.output[0])
-    before = None if frames is None else at.dims(node.input[0])
-    place = None if dims is None else _place(dims, frames, before, at)
-    fixed = any(at.flows.get(name) is not None for name in node.input[1:])
-    if place is None and frames is None and dims is not None and None not in dims:
-        return at.keep(node, None)  # of the numbers, none that depends on time is used
-    if dims is None or place is None:
-        several = "its shape is not seen to keep the axis of time"
-        reason = Reason.NUMBER if frames is None or fixed else Reason.WHOLE
-        raise at.refused(reason, f"makes a tensor, and {several}")
-    flow = frames or Frames(0, 0)
-    at.need(not (fixed and (flow.past or flow.ahead)), Reason.NUMBER, "shapes padded frames")
-    return at.keep(node, replace(flow, axis=place, rank=len(dims)))
+    """The axes before that of time have as many elements as before."""
+    name, out = node.input[0], node.output[0]
+    frames, before, dims = at.frames(name), at.dims(name), at.dims(out)
+    fixed = not any(map(at.is_count, node.input))
+    if frames is None or before is None or dims is None:
+        raise at.refused(Reason.NUMBER, "makes a tensor whose shape is unknown")
+    at.need(fixed or not (frames.past or frames.ahead), Reason.NUMBER, "shapes padded frames")
+    front, rest = _product(at, name, range(frames.axis)), range(frames.axis + 1, len(before))
+    back = _product(at, name, rest)
+    # the size of time may be the -1, so it is what is left
+    places = [
+        place
+        for place in range(len(dims))
+        if _product(at, out, range(place)) == front
+        and _product(at, out, range(place + 1, len(dims))) == back
+        and not isinstance(dims[place], int)
+    ]
+    at.need(len(places) == 1, Reason.WHOLE, "is not seen to keep the axis of time")
+    return at.keep(node, replace(frames, axis=places[0], rank=len(dims)))
 
 
-def _place(dims: Dims, frames: Frames | None, before: Dims | None, at: Streamer) -> int | None:
-    """The axis of time in the output, from the sizes around it."""
-    time = at.time if frames is None else before[frames.axis] if before else None
-    found = [axis for axis, dim in enumerate(dims) if dim == time and time is not None]
-    if not found and before is not None and frames is not None:
-        rest = (*before[: frames.axis], *before[frames.axis + 1 :])
-        found = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
-        others = [dim for dim in dims if isinstance(dim, int)]
-        if not is_static(rest) or _product(rest) != _product(others):
+def _product(at: Streamer, name: str, axes: Iterable[int]) -> tuple[int, frozenset[str]] | None:
+    """The number of elements along axes: a factor, and symbolic sizes; None where one is unknown,
+    or occurs twice."""
+    factor, symbols = 1, list[str]()
+    for axis in axes:
+        size = at.integers.size(name, axis)
+        if size is None:
             return None
-    if len(found) != 1:
-        return None
-    if frames is None or before is None or op_of(at.node) == "Expand":
-        return found[0]
-    left, right = before[: frames.axis], dims[: found[0]]
-    symbols = [sorted(str(dim) for dim in one if not isinstance(dim, int)) for one in (left, right)]
-    sizes = [_product([dim for dim in one if isinstance(dim, int)]) for one in (left, right)]
-    known = None not in (*left, *right) and symbols[0] == symbols[1] and sizes[0] == sizes[1]
-    return found[0] if known else None
-
-
-def _product(sizes: Sequence[int | str | None]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size if isinstance(size, int) else 1
-    return product
+        if size.number is None:
+            symbols.append(f"{sorted(size.terms, key=str)}{size.constant}")
+        else:
+            factor *= size.number
+    return (factor, frozenset(symbols)) if len(set(symbols)) == len(symbols) else None
 
 
 @streamed("MatMul")
@@ -206,8 +212,6 @@ def _einsum(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 
 @streamed("Concat")
 def _concat(node: NodeProto, at: Streamer) -> Sequence[Flow]:
-    if not any(map(at.frames, node.input)):
-        return at.keep(node, Count())
     found = {at.frames(name) for name in node.input}
     frames = next(iter(found))
     at.need(len(found) == 1, Reason.WHOLE, "joins frames with others, or with what has none")
@@ -228,12 +232,8 @@ def _split(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 @streamed("Gather")
 def _gather(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     data, indices = node.input
-    flow, picked = at.flows.get(data), at.constant(indices)
-    if isinstance(flow, Count):
-        steady = flow.place is not None and picked is not None and flow.place not in picked
-        steady = steady and (picked is None or bool((picked >= 0).all()))
-        return at.keep(node, None if steady else Count())
-    if flow is None:
+    picked = at.constant(indices)
+    if at.flows.get(data) is None:
         frames = at.only(1, "indices")
         axis, rank = attribute(node, "axis", 0), at.rank(data)
         axis %= rank
@@ -248,22 +248,24 @@ def _gather(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return at.keep(node, replace(frames, axis=moved, rank=frames.rank + rank - 1))
 
 
+_ENDS = "cuts at a place that is not seen to be the number of frames"
+
+
 @streamed("Slice")
 def _slice(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     starts, ends = at.numbers(1, "starts"), at.numbers(2, "ends")
     axes, steps = at.numbers(3, "axes"), at.numbers(4, "steps")
-    flow = at.flows.get(node.input[0])
-    known = starts is not None and ends is not None
-    if isinstance(flow, Count):
-        steady = known and starts is not None and ends is not None and len(starts) == 1
-        steady = steady and flow.place is not None and steps in (None, [1])
-        if steady and starts and ends and flow.place is not None and min(*starts, *ends) >= 0:
-            inside = starts[0] <= flow.place < ends[0]
-            return at.keep(node, Count(flow.place - starts[0]) if inside else None)
-        return at.keep(node, Count())
-    frames = at.only(0, "data")
-    if starts is None or ends is None:
+    frames = at.frames(node.input[0])
+    if frames is None or starts is None:
         raise at.refused(Reason.NUMBER, "cuts at places that are unknown")
+    if ends is None and starts == [0] and axes and axes[0] % frames.rank == frames.axis:
+        found = at.integers.outside(node.input[2])
+        whole = found is not None and found.items == (at.time,) and steps in (None, [1])
+        at.need(whole and frames == replace(frames, every=1, past=0), Reason.NUMBER, _ENDS)
+        return at.keep(node, replace(frames, ahead=0))
+    at.only(0, "data")
+    if ends is None:
+        raise at.refused(Reason.NUMBER, _ENDS)
     places = [axis % frames.rank for axis in axes or range(len(starts))]
     if frames.axis not in places:
         return at.keep(node, frames)
@@ -290,8 +292,7 @@ def _slice(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 def _shape(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     frames = at.only(0, "data")
     at.need(not frames.past and not frames.ahead, Reason.NUMBER, "reads the size of padded frames")
-    whole = op_of(node) == "Shape" and not node.attribute
-    return at.keep(node, Count(frames.axis if whole else None))
+    return at.keep(node, at.count(node.output[0]))
 
 
 @streamed("ReverseSequence")

@@ -61,7 +61,7 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     found = [at.frames(scanned.tensor) for scanned in form.scanned]
     for scanned, frames in zip(form.scanned, found, strict=True):
         along = frames is not None and scanned.axis % frames.rank == frames.axis
-        at.need(along, Reason.WHOLE, f"scans {scanned.tensor!r} along another axis than time")
+        at.need(along, Reason.WHOLE, f"scans {scanned.tensor!r} along no axis of time")
         at.need(not scanned.reversed, Reason.BACKWARDS, f"scans {scanned.tensor!r} backwards")
     plain = [replace(frames, axis=0, rank=0) for frames in found if frames is not None]
     same = len(set(plain)) == 1 and not plain[0].past
@@ -74,7 +74,8 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         at.slot(f"{at.label}_{one.body_input}", one.initial, one.final) for one in form.carried
     ]
     carried = [
-        replace(one, initial=slot.input) for one, slot in zip(form.carried, slots, strict=True)
+        replace(one, initial=slot.input, final=one.final if at.is_read(one.final) else slot.output)
+        for one, slot in zip(form.carried, slots, strict=True)
     ]
     at.author.adopt([replace(form, carried=tuple(carried)).to_node()])
     flows += [at.hand_on(slot, one.final) for slot, one in zip(slots, carried, strict=True)]
@@ -157,6 +158,13 @@ def _after(
     bounds = [write.ints(-count), write.ints(_END), write.ints(axis)]
     write.op("Slice", joined, *bounds, outputs=[slot.output])
     return joined
+
+
+@streamed("MaxPool", "AveragePool", "LpPool")
+def _pools(node: NodeProto, at: Streamer) -> Sequence[Flow]:
+    frames = at.only(0, "data")
+    at.need(frames.axis < 2, Reason.UNSUPPORTED, "pools over time")
+    return at.keep(node, *[frames] * len(node.output))
 
 
 @streamed("Conv")
