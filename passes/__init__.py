@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
+    from passes.streaming.close import close
     from passes.streaming.stream import stream
 
 __version__ = "0.1.0"
@@ -54,6 +55,7 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "close": "passes.streaming.close",
     "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
@@ -87,6 +89,7 @@ __all__ = [
     "Result",
     "Site",
     "bisect",
+    "close",
     "convert",
     "hoist",
     "inspect",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,6 +122,62 @@ def _stream(model: Path, **given: Any) -> None:
     _deliver(model, options, "stream", make)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Close(_Writing):
+    """The options of `close`."""
+
+    axis: Annotated[
+        str,
+        Says(
+            "The name of the dim of time: that of inputs which have it, else of a new first axis.",
+            metavar="DIM",
+        ),
+    ] = "time"
+    same: Annotated[
+        Sequence[str],
+        Says("An input that is the same in every step; repeatable.", metavar="INPUT"),
+    ] = ()
+    trips: Annotated[
+        str,
+        Says(
+            "The name of a new input, the number of steps, if no input has frames: the loop is a "
+            "Loop.",
+            metavar="NAME",
+        ),
+    ] = ""
+    initial: Annotated[
+        Mapping[str, Any] | None,
+        Says(
+            "What a state starts with, which is no input then: a number, as `h=0`, a list, or the "
+            "array in a file, as `h=@file.npy`; repeatable.",
+            metavar="INPUT=VALUE",
+        ),
+    ] = None
+
+
+def _close(model: Path, **given: Any) -> None:
+    """Make a loop over time of a model of one step, whose states are inputs and outputs.
+
+    The loop is compared with the model run step by step; one that does not agree is never written.
+    """
+    options = options_from(Close, given)
+
+    def make(loaded: Model, judge: Judge) -> Streamed:
+        from passes.streaming.close import close
+
+        return close(
+            loaded.proto if loaded.path is None else loaded.path,
+            options.axis,
+            states=options.states,
+            same=options.same,
+            trips=options.trips,
+            initial=options.initial,
+            judge=judge,
+        )
+
+    _deliver(model, options, "closed", make)
+
+
 def _deliver(
     model: Path, options: _Writing, suffix: str, make: Callable[[Model, Judge], Streamed]
 ) -> None:
@@ -202,3 +258,5 @@ def _as_json(model: Path, target: Path, made: Streamed) -> str:
 
 give_parameters(_stream, [*model_arguments(model=THE_MODEL), *parameters_of(Stream)])
 app.command("stream", short_help="Make a model that runs a sequence chunk by chunk.")(_stream)
+give_parameters(_close, [*model_arguments(model=THE_MODEL), *parameters_of(Close)])
+app.command("close", short_help="Make a loop over time of a model of one step.")(_close)

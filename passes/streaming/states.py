@@ -44,7 +44,7 @@ def states_of(
         fits = [end for end in fits if end not in pairs.values() and _alike(types[name], ends[end])]
         if name not in pairs and fits:
             pairs[name] = fits[0]
-    states = [_given(types[name], name, end) for name, end in pairs.items()]
+    states = [given_state(types[name], name, end) for name, end in pairs.items()]
     replaced, new = {}, []
     for slot in streamer.slots:
         if not reads[slot.input]:
@@ -57,7 +57,7 @@ def states_of(
             started = f"its initial state is computed from the input {min(reads[slot.input])!r}"
             sentence = f"{started}, which no output returns; --state IN=OUT declares one that does"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
-        states.append(_given(types[slot.source], slot.source, slot.output, slot.path))
+        states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
     return [*states, *first_states(whole, new)], replaced
 
 
@@ -68,7 +68,7 @@ def _alike(one: TypeProto, other: TypeProto) -> bool:
     return elem_type_of(one) == elem_type_of(other) and ranks
 
 
-def _given(kind: TypeProto, name: str, end: str, path: str = "") -> State:
+def given_state(kind: TypeProto, name: str, end: str, path: str = "") -> State:
     """A state that the caller chooses before the first chunk."""
     dims = tuple("?" if dim is None else dim for dim in dims_of(kind) or ())
     symbolic = [axis for axis, dim in enumerate(dims) if isinstance(dim, str)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -89,7 +90,8 @@ class Streamer:
             CannotStream: a node reads more than the frames of a chunk and those before it.
         """
         for index, node in enumerate(self.model.proto.graph.node):
-            self.node, self.label = node, scoping.label(node, index)
+            self.node = node
+            self.label = re.sub(r"\W+", "_", scoping.label(node, index)).strip("_")
             self.path = path_of(self._scope, node, index)
             self.flows.update(zip(node.output, self._written(), strict=False))
 
