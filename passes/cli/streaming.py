@@ -25,8 +25,8 @@ from passes.commands.options import Executing
 
 if TYPE_CHECKING:
     from passes.ir.model import Model
+    from passes.streaming.chunks import Judge, Streamed
     from passes.streaming.plan import State
-    from passes.streaming.verified import Judge, Streamed
 
 app = typer.Typer()
 _CLI = frozenset({"cli"})
@@ -185,7 +185,7 @@ def _deliver(
     from passes.check import load_checked
     from passes.errors import PassesError
     from passes.ir.save import check_target, save
-    from passes.streaming.verified import Judge
+    from passes.streaming.chunks import Judge
     from passes.verify.inputs.given import load
 
     target = model.with_name(f"{model.stem}.{suffix}{model.suffix}")

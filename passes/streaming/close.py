@@ -19,9 +19,9 @@ from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm, Scanned
 from passes.session import Source, loaded
+from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.plan import KEY, Plan, Port, State
 from passes.streaming.states import given_state
-from passes.streaming.verified import Judge, Streamed
 from passes.types.value_types import Dim, dims_of, elem_type_of, tensor_type
 from passes.values import as_array, held
 from passes.verify import signature

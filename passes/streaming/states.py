@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
 from onnx import TypeProto, helper
 
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.streaming.first_states import first_states
-from passes.streaming.flows import CannotStream, Last, Reason
-from passes.streaming.plan import State
+from passes.streaming.observed import Observed
+from passes.streaming.plan import CannotStream, Last, Reason, State
 from passes.streaming.streamer import Slot, Streamer
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -58,7 +59,7 @@ def states_of(
             sentence = f"{started}, which no output returns; --state IN=OUT declares one that does"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
         states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
-    return [*states, *first_states(whole, new)], replaced
+    return [*states, *(_first(slot, streamer.seen) for slot in new)], replaced
 
 
 def _alike(one: TypeProto, other: TypeProto) -> bool:
@@ -93,3 +94,39 @@ def _reads(whole: Model, slot: Slot) -> frozenset[str]:
             pending += more
             seen.update(more)
     return frozenset(found)
+
+
+def _first(slot: Slot, seen: Observed) -> State:
+    """A state that depends on sizes alone, as it was in runs at two sizes of all dims.
+
+    Raises:
+        CannotStream: its size is that of no dim, or its rows start with different values.
+    """
+    arrays = [seen.values[run][slot.source] for run in (0, 2)]
+    if slot.fill is not None:
+        shapes = [[*array.shape] for array in arrays]
+        for shape in shapes if slot.frames is not None else ():
+            shape[slot.axis] = slot.frames or 0
+        types = [array.dtype for array in arrays]
+        arrays = [
+            np.full(shape, slot.fill, kind) for shape, kind in zip(shapes, types, strict=True)
+        ]
+    shape_: list[int | str] = []
+    for axis, pair in enumerate(zip(*(array.shape for array in arrays), strict=True)):
+        named = [dim for dim in seen.sizes[0] if (seen.sizes[0][dim], seen.sizes[2][dim]) == pair]
+        if pair[0] != pair[1] and not named:
+            sentence = f"axis {axis} of its state {slot.input!r} has the size of no input's dim"
+            raise CannotStream(Reason.INITIAL, sentence, slot.path)
+        shape_.append(pair[0] if pair[0] == pair[1] else named[0])
+    open_ = [axis for axis, size in enumerate(shape_) if isinstance(size, str)]
+    row = arrays[0][
+        tuple(slice(1) if axis in open_ else slice(None) for axis in range(len(shape_)))
+    ]
+    if not all(np.array_equal(np.broadcast_to(row, array.shape), array) for array in arrays):
+        sentence = f"its state {slot.input!r} starts with different values in each row"
+        raise CannotStream(Reason.INITIAL, sentence, slot.path)
+    state = State(slot.input, slot.output, tuple(shape_), row.dtype.name, node=slot.path)
+    state = replace(state, batch_axis=next(iter(open_), None))
+    if row.size and (row == row.reshape(-1)[0]).all():
+        return replace(state, fill=row.reshape(-1)[0].item())
+    return replace(state, value=row.tolist())

@@ -21,15 +21,26 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
 from passes.session import Session, Source, loaded
-from passes.streaming import through_axes, with_states
-from passes.streaming.flows import CannotStream, Count, Flow, Frames, Last, Reason
-from passes.streaming.plan import KEY, Plan, Port, State
+from passes.streaming import frame_by_frame, with_states
+from passes.streaming.chunks import Judge, Streamed
+from passes.streaming.observed import observe
+from passes.streaming.plan import (
+    KEY,
+    CannotStream,
+    Count,
+    Flow,
+    Frames,
+    Last,
+    Plan,
+    Port,
+    Reason,
+    State,
+)
 from passes.streaming.states import states_of
 from passes.streaming.streamer import Streamer
-from passes.streaming.verified import Judge, Streamed
 from passes.types.value_types import dims_of
 
-assert through_axes  # it registers the rules of operators, as with_states does
+assert frame_by_frame  # it registers the rules of operators, as with_states does
 _Dim = TensorShapeProto.Dimension
 #: The names of the states that are added, as inputs and as outputs.
 NAMING = ("{}", "new_{}")
@@ -59,7 +70,7 @@ def stream(
     judge = judge or Judge()
     whole, time = _with_time(_with_scans(model, judge), axis)
     flows = _flows(whole, time)
-    streamer = Streamer(whole, flows, naming)
+    streamer = Streamer(whole, time, flows, observe(whole, time), naming)
     streamer.write()
     outputs = _ports(whole, streamer.flows)
     found, replaced = states_of(whole, streamer, states or {})
@@ -143,7 +154,7 @@ def _flows(whole: Model, time: str) -> dict[str, Frames]:
         if dims.count(time) > 1:
             raise CannotStream(Reason.WHOLE, f"the input {value.name!r} has time on two axes")
         if time in dims:
-            found[value.name] = Frames(dims.index(time), len(dims))
+            found[value.name] = Frames(dims.index(time))
     return found
 
 
@@ -200,5 +211,4 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
 
 def _declared(name: str, state: State) -> ValueInfoProto:
     """The type of a state, as an input or an output."""
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(state.type))
-    return helper.make_tensor_value_info(name, kind, state.shape)
+    return helper.make_tensor_value_info(name, state.elem_type, state.shape)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.integers import Integers
-from passes.engine.site import Site
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.constants import Constants
@@ -18,13 +15,13 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
-from passes.ir.places import Place, path_of
-from passes.streaming.flows import CannotStream, Count, Flow, Frames, Last, Reason
-from passes.types.value_types import Dims, dims_of
+from passes.ir.places import path_of
+from passes.streaming.observed import Observed
+from passes.streaming.plan import CannotStream, Count, Flow, Frames, Last, Reason
 from passes.verify.executor import Array
 from passes.writing.author import Author
 
-#: Writes a node that reads frames, or their number, and returns the flows of its outputs, in order.
+#: Writes a node that reads frames, and returns the flows of its outputs, in order.
 Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
 RULES: dict[str, Rule] = {}
 #: The rule of operators whose traits are by element.
@@ -61,27 +58,28 @@ class Slot:
 class Streamer:
     """Writes the main graph of a model, of whose inputs these have frames, for a chunk.
 
-    `integers` are the numbers that the model computes, and `time` is the number of frames.
+    `time` is the name of the dim of time, and `seen` what the model does at several sizes of it.
     `naming` are the names of new states, as input and as output, with `{}` for that of the value.
     """
 
-    def __init__(self, model: Model, inputs: Mapping[str, Frames], naming: tuple[str, str]) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: Model,
+        time: str,
+        inputs: Mapping[str, Frames],
+        seen: Observed,
+        naming: tuple[str, str],
+    ) -> None:
+        self.graph, self.seen, self._naming = model.proto.graph, seen, naming
+        self.time = time
         self.flows: dict[str, Flow] = dict(inputs)
         self.slots: list[Slot] = []
-        names = Names(scoping.all_names([model.proto.graph]))
-        self.author = Author(model.opset(), names, "")
+        self.author = Author(model.opset(), Names(scoping.all_names([self.graph])), "")
         self.node, self.path, self.label = NodeProto(), "", ""
         self._scope = next(scoping.scopes(model.proto))
         self._constants = Constants(model, self._scope)
-        self._naming = naming
-        graph = model.proto.graph
-        place = Place(graph.node[0], 0, self._scope)
-        opset = model.opset()
-        self.integers = Integers(Site(model, place, opset, opset, Names(), model.types))
-        (name, frames), *_ = inputs.items()
-        self.time = self.integers.size(name, frames.axis) or Affine()
-        self._read = scoping.all_reads(graph.node) | set(scoping.output_names(graph))
+        outputs = scoping.output_names(self.graph)
+        self._read = scoping.all_reads(self.graph.node) | set(outputs)
 
     def write(self) -> None:
         """Write every node.
@@ -89,11 +87,14 @@ class Streamer:
         Raises:
             CannotStream: a node reads more than the frames of a chunk and those before it.
         """
-        for index, node in enumerate(self.model.proto.graph.node):
-            self.node = node
+        for index, node in enumerate(self.graph.node):
+            self.node, self.path = node, path_of(self._scope, node, index)
             self.label = re.sub(r"\W+", "_", scoping.label(node, index)).strip("_")
-            self.path = path_of(self._scope, node, index)
-            self.flows.update(zip(node.output, self._written(), strict=False))
+            for name, flow in zip(node.output, self._written(), strict=False):
+                self.flows[name] = flow
+                if isinstance(flow, Frames) and name:
+                    kept = self.seen.times(name) == [flow.axis] and self.seen.has(name, flow)
+                    self.need(kept, Reason.WHOLE, "gives another number of frames")
 
     def _written(self) -> Sequence[Flow]:
         """Write the node; returns the flows of its outputs."""
@@ -107,21 +108,20 @@ class Streamer:
             return self.keep(node, *[Last(states) if last else None] * len(node.output))
         both = "reads frames, or their number, and a value after the last frame"
         self.need(not last, Reason.WHOLE, both)
-        rule = RULES.get(op_of(node))
-        if not any(isinstance(flow, Frames) for flow in read) and op_of(node) not in _FILLING:
+        if not any(isinstance(flow, Frames) for flow in read):
             return self.keep(node, *map(self.count, node.output))
-        if rule is None and traits_of(node).by_element:
-            rule = RULES[BY_ELEMENT]
+        rule = RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
         return rule(node, self)
 
     def count(self, name: str) -> Flow:
-        """The flow of what is computed of numbers that depend on the number of frames."""
-        found = self.integers.outside(name) if name else None
-        (time, _), *_ = self.time.terms
-        steady = found is not None and not any(item.coefficient(time) for item in found.items)
-        return None if steady else Count.COUNT
+        """The flow of what is computed of the number of frames alone."""
+        if self.seen.is_steady(name):
+            return None
+        times = self.seen.times(name)
+        filled = len(times) == 1 and self.seen.has(name, Frames(times[0]))
+        return Frames(times[0]) if filled and op_of(self.node) in _FILLING else Count.COUNT
 
     def refused(self, reason: Reason, sentence: str) -> CannotStream:
         """The refusal of the node that is being written."""
@@ -139,40 +139,16 @@ class Streamer:
         flow = self.flows.get(name)
         return flow if isinstance(flow, Frames) else None
 
-    def is_count(self, name: str) -> bool:
-        """Return whether a value depends on the number of frames."""
-        return isinstance(self.flows.get(name), Count)
-
-    def axis_of_time(self, name: str) -> int | None:
-        """The only axis of a value with as many elements as there are frames."""
-        dims = self.dims(name)
-        sizes = (
-            [] if dims is None else [self.integers.size(name, axis) for axis in range(len(dims))]
-        )
-        return sizes.index(self.time) if sizes.count(self.time) == 1 else None
-
-    def only(self, position: int, what: str) -> Frames:
-        """The frames of an input. Raises CannotStream where it has none, or another one has."""
-        for place, name in enumerate(self.node.input):
-            if place != position:
-                self.fixed([name], "its parameter")
-        frames = self.frames(self.node.input[position])
-        if frames is None:
-            raise self.refused(Reason.NUMBER, f"reads the number of frames as {what}")
-        return frames
-
-    def dims(self, name: str) -> Dims | None:
-        """The dims of a value."""
-        return dims_of(self.model.types.of(self._scope, name))
+    def only(self) -> Frames:
+        """The frames of the first input. Raises CannotStream where it is not the only one."""
+        self.fixed(self.node.input[1:], "its parameter")
+        found = self.frames(self.node.input[0])
+        assert found is not None
+        return found
 
     def rank(self, name: str) -> int:
-        """The rank of a value. Raises CannotStream where it is unknown."""
-        frames, dims = self.frames(name), self.dims(name)
-        if frames is not None:
-            return frames.rank
-        if dims is None:
-            raise self.refused(Reason.UNSUPPORTED, f"reads {name!r}, whose rank is unknown")
-        return len(dims)
+        """The rank of a value."""
+        return len(self.seen.shape(name))
 
     def constant(self, name: str) -> Array | None:
         """The value of a constant; None where it is none, or omitted."""
@@ -189,11 +165,21 @@ class Streamer:
     def fixed(self, names: Iterable[str], what: str) -> None:
         """See that values are the same for every chunk. Raises CannotStream."""
         for name in names:
-            if name and self.flows.get(name) is not None:
-                sentence = f"reads {name!r}, which depends on time, as {what}"
-                raise self.refused(Reason.WHOLE, sentence)
+            sentence = f"reads {name!r}, which depends on time, as {what}"
+            self.need(not name or self.flows.get(name) is None, Reason.WHOLE, sentence)
 
     # -- what is written ----------------------------------------------------------------------
+
+    def like(self, frames: Frames, name: str) -> Frames:
+        """The same frames in an output of the node, on whichever axis it has them.
+
+        Raises:
+            CannotStream: it has no axis of time, or several.
+        """
+        times = self.seen.times(name)
+        mixed = "reduces or sums over time" if not times else "combines frames with all others"
+        self.need(len(times) == 1, Reason.WHOLE, mixed)
+        return replace(frames, axis=times[0])
 
     def keep(self, node: NodeProto, *flows: Flow) -> Sequence[Flow]:
         """Write a node, as it is or changed, and return the flows of its outputs."""
@@ -214,13 +200,11 @@ class Streamer:
 
         `output`: the value that holds it afterwards, if there is one.
         """
-        graph, fresh = self.model.proto.graph, self.author.names.fresh
-        if fill is None and source in scoping.input_names(graph):
+        if fill is None and source in scoping.input_names(self.graph):
             name = source
-        given, after = (template.replace("{}", name) for template in self._naming)
-        kept = output in scoping.output_names(graph)
-        after = output if kept else fresh(after)
-        slot = Slot(fresh(given), after, source, self.path, fill, frames, axis)
+        given, after = (self.author.names.fresh(one.replace("{}", name)) for one in self._naming)
+        after = output if output in scoping.output_names(self.graph) else after
+        slot = Slot(given, after, source, self.path, fill, frames, axis)
         self.slots.append(slot)
         return slot
 
@@ -231,8 +215,8 @@ class Streamer:
         return Last(frozenset({slot.input}))
 
 
-#: What makes frames of numbers, if these depend on the number of frames.
-_FILLING = ("Expand", "ConstantOfShape")
+#: What fills frames that are all alike, if its shape depends on their number.
+_FILLING = ("Expand", "ConstantOfShape", "Tile")
 
 
 def _inner(node: NodeProto) -> Iterator[NodeProto]:

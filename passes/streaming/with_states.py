@@ -11,12 +11,9 @@ from passes.ir.attributes import attribute, attributes, number, text
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
 from passes.loops.form import LoopForm
-from passes.streaming.flows import Flow, Reason
+from passes.streaming.frame_by_frame import END
+from passes.streaming.plan import Flow, Reason
 from passes.streaming.streamer import Streamer, streamed
-from passes.types.value_types import dims_of
-
-#: Beyond any size.
-_END = 2**31 - 1
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
@@ -50,8 +47,7 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     while not inputs[-1]:
         inputs.pop()
     at.author.adopt([changed(node, {}, inputs=inputs, outputs=outputs)])
-    ys = replace(frames, axis=later, rank=4)
-    return [ys, *map(at.hand_on, slots, outputs[1:])]
+    return [replace(frames, axis=later), *map(at.hand_on, slots, outputs[1:])]
 
 
 @streamed("Scan")
@@ -60,10 +56,10 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     form = LoopForm.from_node(node, at.author.opset)
     found = [at.frames(scanned.tensor) for scanned in form.scanned]
     for scanned, frames in zip(form.scanned, found, strict=True):
-        along = frames is not None and scanned.axis % frames.rank == frames.axis
+        along = frames is not None and scanned.axis % at.rank(scanned.tensor) == frames.axis
         at.need(along, Reason.WHOLE, f"scans {scanned.tensor!r} along no axis of time")
         at.need(not scanned.reversed, Reason.BACKWARDS, f"scans {scanned.tensor!r} backwards")
-    plain = [replace(frames, axis=0, rank=0) for frames in found if frames is not None]
+    plain = [replace(frames, axis=0) for frames in found if frames is not None]
     same = len(set(plain)) == 1 and not plain[0].past
     at.need(same, Reason.WHOLE, "scans padded frames, or frames of different times")
     at.fixed(form.captured, "a captured value")
@@ -79,25 +75,19 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     ]
     at.author.adopt([replace(form, carried=tuple(carried)).to_node()])
     flows += [at.hand_on(slot, one.final) for slot, one in zip(slots, carried, strict=True)]
-    types = {value.name: value.type for value in form.body.output}
-    for collected in form.collected:
-        at.need(not collected.reversed, Reason.BACKWARDS, "collects a value backwards")
-        dims = dims_of(types[collected.body_output])
-        inner = at.dims(collected.tensor)
-        rank = len(inner) if inner is not None else None if dims is None else len(dims) + 1
-        if rank is None:
-            raise at.refused(Reason.UNSUPPORTED, f"collects {collected.tensor!r} of unknown rank")
-        flows.append(replace(plain[0], axis=collected.axis % rank, rank=rank))
+    for one in form.collected:
+        at.need(not one.reversed, Reason.BACKWARDS, "collects a value backwards")
+        flows.append(at.like(plain[0], one.tensor) if at.is_read(one.tensor) else None)
     return flows
 
 
 @streamed("CumSum")
 def _cumulates(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """The sum so far is put before the frames."""
-    frames, axes = at.only(0, "data"), at.constant(node.input[1])
+    frames, axes = at.only(), at.constant(node.input[1])
     if axes is None:
         raise at.refused(Reason.UNSUPPORTED, "has an axis that is unknown")
-    if int(axes.reshape(-1)[0]) % frames.rank != frames.axis:
+    if int(axes.reshape(-1)[0]) % at.rank(node.input[0]) != frames.axis:
         return at.keep(node, frames)
     at.need(not attribute(node, "reverse", 0), Reason.BACKWARDS, "sums backwards")
     at.need(not frames.past, Reason.UNSUPPORTED, "sums padded frames")
@@ -105,25 +95,25 @@ def _cumulates(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     write = at.author
     joined = write.op("Concat", slot.input, node.input[0], axis=frames.axis)
     sums = write.op("CumSum", joined, node.input[1])
-    start, end = (0, -1) if attribute(node, "exclusive", 0) else (1, _END)
+    start, end = (0, -1) if attribute(node, "exclusive", 0) else (1, END)
     axis = write.ints(frames.axis)
     write.op("Slice", sums, write.ints(start), write.ints(end), axis, outputs=[node.output[0]])
-    write.op("Slice", sums, write.ints(-1), write.ints(_END), axis, outputs=[slot.output])
+    write.op("Slice", sums, write.ints(-1), write.ints(END), axis, outputs=[slot.output])
     return [frames]
 
 
 @streamed("Pad")
 def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """Frames of padding before the first become a state; those after the last are left out."""
-    frames, pads = at.only(0, "data"), at.numbers(1, "pads")
+    frames, pads = at.only(), at.numbers(1, "pads")
     fill = at.constant(node.input[2]) if len(node.input) > 2 else None
     filled = text(node, "mode", "constant") == "constant"
     omitted = len(node.input) < 3 or not node.input[2]
     at.need(filled and (omitted or fill is not None), Reason.AHEAD, "repeats frames")
-    axes = at.numbers(3, "axes") or [*range(frames.rank)]
+    axes = at.numbers(3, "axes") or [*range(at.rank(node.input[0]))]
     if pads is None or len(pads) != 2 * len(axes):
         raise at.refused(Reason.NUMBER, "has pads that are unknown")
-    places = [axis % frames.rank for axis in axes]
+    places = [axis % at.rank(node.input[0]) for axis in axes]
     if frames.axis not in places:
         return at.keep(node, frames)
     place = places.index(frames.axis)
@@ -139,13 +129,11 @@ def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     if before:
         ends = [] if any(pads) else [node.output[0]]
         data = _after(at, data, before, frames.axis, value, ends)
-    if any(pads) or not before:
-        if len(node.input) > 1:
-            inputs = [data, at.author.ints(*pads), *node.input[2:]]
-            at.author.adopt([changed(node, {}, inputs=inputs)])
-        else:
-            at.author.adopt([changed(node, {"pads": pads}, inputs=[data])])
-    return result
+        if ends:
+            return result
+    old = len(node.input) < 2
+    inputs = [data] if old else [data, at.author.ints(*pads), *node.input[2:]]
+    return at.keep(changed(node, {"pads": pads} if old else {}, inputs=inputs), *result)
 
 
 def _after(
@@ -155,31 +143,20 @@ def _after(
     slot = at.slot(f"{at.label}_cache", name, fill=fill, frames=count, axis=axis)
     write = at.author
     joined = write.op("Concat", slot.input, name, axis=axis, outputs=ends)
-    bounds = [write.ints(-count), write.ints(_END), write.ints(axis)]
+    bounds = [write.ints(-count), write.ints(END), write.ints(axis)]
     write.op("Slice", joined, *bounds, outputs=[slot.output])
     return joined
-
-
-@streamed("MaxPool", "AveragePool", "LpPool")
-def _pools(node: NodeProto, at: Streamer) -> Sequence[Flow]:
-    frames = at.only(0, "data")
-    at.need(frames.axis < 2, Reason.UNSUPPORTED, "pools over time")
-    return at.keep(node, *[frames] * len(node.output))
 
 
 @streamed("Conv")
 def _convolves(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """Padding before the first frame becomes a state."""
-    frames = at.only(0, "data")
+    frames = at.only()
     if frames.axis == 0:
         return at.keep(node, frames)
     at.need(frames.axis > 1, Reason.WHOLE, "sums over time, as over channels")
-    place, spatial = frames.axis - 2, frames.rank - 2
-    weights = at.dims(node.input[1])
-    sizes = attributes(node, "kernel_shape") or (weights[2:] if weights else ())
-    size = sizes[place] if place < len(sizes) else None
-    if not isinstance(size, int):
-        raise at.refused(Reason.UNSUPPORTED, "has a kernel of unknown size")
+    place, spatial = frames.axis - 2, at.rank(node.input[0]) - 2
+    size = at.seen.shape(node.input[1])[2 + place]
     stride = (attributes(node, "strides") or [1] * spatial)[place]
     reach = (size - 1) * (attributes(node, "dilations") or [1] * spatial)[place] + 1
     auto, pads = text(node, "auto_pad", "NOTSET"), attributes(node, "pads") or [0] * 2 * spatial
@@ -194,5 +171,5 @@ def _convolves(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     data = _after(at, node.input[0], before, frames.axis, 0.0) if before else node.input[0]
     pads[place] = pads[place + spatial] = 0
     given = {"pads": pads} if auto == "NOTSET" else {}
-    at.author.adopt([changed(node, given, inputs=[data, *node.input[1:]])])
-    return [replace(frames, every=frames.every * stride, past=past, ahead=ahead)]
+    kept = changed(node, given, inputs=[data, *node.input[1:]])
+    return at.keep(kept, replace(frames, every=frames.every * stride, past=past, ahead=ahead))

@@ -8,7 +8,7 @@ import pytest
 
 import passes
 from passes.errors import WrongUsage
-from passes.streaming.verified import Judge
+from passes.streaming.chunks import Judge
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
 

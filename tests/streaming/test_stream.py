@@ -11,9 +11,8 @@ import pytest
 
 import passes
 from passes.errors import WrongUsage
-from passes.streaming.flows import CannotStream
-from passes.streaming.plan import KEY, Plan
-from passes.streaming.verified import Judge, NotSame, Streamed
+from passes.streaming.chunks import Judge, NotSame, Streamed
+from passes.streaming.plan import KEY, CannotStream, Plan
 from passes.verify.executor import Value
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -236,7 +235,7 @@ def test_refusals_name_the_node_and_the_reason(code: str) -> None:
 
 
 MIXED = """<ir_version: 10, opset_import: ["" : 21]>
-g (float[T,K] x, float[4,2] w) => (float[P,Q] y) {
+g (float[T,K] x, float[4,2] w) => (float[P,Q] y) <int64[2] flat = {4, -1}> {
     turned = Transpose (x)
     y = Mixes (x)
 }"""
@@ -245,12 +244,14 @@ g (float[T,K] x, float[4,2] w) => (float[P,Q] y) {
 @pytest.mark.parametrize(
     ("op", "axis", "sentence"),
     [
-        ("ReduceMean <keepdims = 1> (x)", "T", "reduces over time"),
-        ("MatMul (x, w)", "K", "sums over time"),
-        ("Add (x, w)", "T", "has an element for each frame"),
-        ("MatMul (turned, x)", "T", "sums over time"),
-        ("MatMul (x, turned)", "T", "multiplies frames by all others"),
-        ("Concat <axis = 0> (x, x)", "T", "joins sequences along time"),
+        ("ReduceMean <keepdims = 1> (x)", "T", "ReduceMean reduces or sums over time"),
+        ("MatMul (turned, x)", "T", "MatMul reduces or sums over time"),
+        ("MatMul (x, turned)", "T", "MatMul combines frames with all others"),
+        ('Einsum <equation = "tk,sk->t"> (x, x)', "T", "Einsum multiplies frames by others"),
+        ("Concat <axis = 0> (x, x)", "T", "Concat gives another number of frames"),
+        ("Reshape (x, flat)", "T", "Reshape does not keep the frames in their order"),
+        ("LayerNormalization <axis = 0> (x, x)", "T", "reads 'x', which depends on time"),
+        ("Add (x, w)", "T", "the model fails at other numbers of frames: Add 'y' failed"),
     ],
 )
 def test_what_mixes_frames_is_refused(op: str, axis: str, sentence: str) -> None:
