@@ -28,7 +28,7 @@ PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
     *("Site", "convert", "hoist", "inspect", "lower", "lowest_opset", "optimize", "raise_"),
-    *("bisect", "register", "run", "simplify", "unroll", "upgrade"),
+    *("bisect", "close", "register", "run", "simplify", "stream", "unroll", "upgrade"),
 ]
 
 
