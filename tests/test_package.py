@@ -27,8 +27,8 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "convert", "hoist", "inspect", "lower", "lowest_opset", "optimize", "raise_"),
-    *("bisect", "close", "register", "run", "simplify", "stream", "unroll", "upgrade"),
+    *("Site", "bisect", "close", "convert", "hoist", "inspect", "lower", "lowest_opset"),
+    *("optimize", "raise_", "register", "run", "simplify", "stream", "unroll", "upgrade"),
 ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,14 +23,15 @@ from passes.cli.running import check_report, failing, progress, tell, write
 from passes.commands.declaring import Says, WrongValue
 from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Executing
+from passes.errors import PassesError
 
 if TYPE_CHECKING:
-    from passes.ir.model import Model
     from passes.streaming.chunks import Judge, Streamed
     from passes.streaming.plan import State
 
 app = typer.Typer()
 _CLI = frozenset({"cli"})
+_PAIR = "IN=OUT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +41,7 @@ class _Writing(Executing, Reporting):
     state: Annotated[
         Sequence[str],
         Says(
-            "An input that holds a state, and the output that returns it, as `h=h_out`; "
-            "repeatable.",
-            metavar="IN=OUT",
+            "An input that is a state, and the output that returns it; repeatable.", metavar=_PAIR
         ),
     ] = ()
     output: Annotated[
@@ -50,24 +50,22 @@ class _Writing(Executing, Reporting):
     ] = None
     force: Force = False
 
-    @property
-    def states(self) -> dict[str, str]:
-        """The outputs that return states, by input."""
-        return dict(_pair(one, "state", "IN=OUT") for one in self.state)
-
     def check(self) -> None:
-        """See that the executor runs both models."""
+        """See that the executor runs both models, and that states have an input and an output."""
         super().check()
         if self.executor not in set(Executors):
             raise WrongValue("executor", "is `reference`, `onnxruntime` or `both` here")
-        assert self.states is not None
+        _pairs("state", self.state)
 
 
-def _pair(text: str, option: str, form: str) -> tuple[str, str]:
-    left, _, right = text.partition("=")
-    if not left or not right:
-        raise WrongValue(option, f"is {text!r}, not of the form {form}")
-    return left, right
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """The outputs by input of texts as `h=new_h`."""
+    found = {}
+    for text in texts:
+        name, _, found[name] = text.partition("=")
+        if not name or not found[name]:
+            raise WrongValue(option, f"is {text!r}, not of the form {_PAIR}")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,44 +80,17 @@ class Stream(_Writing):
         ),
     ] = ""
     names: Annotated[
-        str,
-        Says("The names of states that are added, as input and as output.", metavar="IN=OUT"),
+        str, Says("The names of states that are added, as input and as output.", metavar=_PAIR)
     ] = "{}=new_{}"
-
-    @property
-    def naming(self) -> tuple[str, str]:
-        """The templates of names."""
-        return _pair(self.names, "names", "IN=OUT")
 
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
         if not self.axis:
             raise WrongValue("axis", "is needed: the dim of time")
-        if not all("{}" in name for name in self.naming) or len(set(self.naming)) < 2:
-            raise WrongValue("names", f"is {self.names!r}, not of the form {{}}=new_{{}}")
-
-
-def _stream(model: Path, **given: Any) -> None:
-    """Make a model that runs a chunk of any length, with its states as inputs and outputs.
-
-    It is run chunk by chunk, cut at random, and compared with the whole; a model that does not
-    agree is never written. Exit 3 if a node reads more than a chunk and what came before it.
-    """
-    options = options_from(Stream, given)
-
-    def make(loaded: Model, judge: Judge) -> Streamed:
-        from passes.streaming.stream import stream
-
-        return stream(
-            loaded.proto if loaded.path is None else loaded.path,
-            options.axis,
-            states=options.states,
-            naming=options.naming,
-            judge=judge,
-        )
-
-    _deliver(model, options, "stream", make)
+        for pair in _pairs("names", [self.names]).items():
+            if not all("{}" in name for name in pair) or len(set(pair)) < 2:
+                raise WrongValue("names", f"is {self.names!r}, not of the form {{}}=new_{{}}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,15 +105,12 @@ class Close(_Writing):
         ),
     ] = "time"
     same: Annotated[
-        Sequence[str],
-        Says("An input that is the same in every step; repeatable.", metavar="INPUT"),
+        Sequence[str], Says("An input that is the same in every step; repeatable.", metavar="INPUT")
     ] = ()
     trips: Annotated[
         str,
         Says(
-            "The name of a new input, the number of steps, if no input has frames: the loop is a "
-            "Loop.",
-            metavar="NAME",
+            "The name of a new input, the number of steps, if no input has frames.", metavar="NAME"
         ),
     ] = ""
     initial: Annotated[
@@ -155,108 +123,99 @@ class Close(_Writing):
     ] = None
 
 
+def _stream(model: Path, **given: Any) -> None:
+    """Make a model that runs a chunk of any length, with its states as inputs and outputs.
+
+    It is run chunk by chunk, cut at random, and compared with the whole; a model that does not
+    agree is never written. Exit 3 if a node reads more than a chunk and what came before it.
+    """
+    _deliver(model, options_from(Stream, given), "stream")
+
+
 def _close(model: Path, **given: Any) -> None:
     """Make a loop over time of a model of one step, whose states are inputs and outputs.
 
     The loop is compared with the model run step by step; one that does not agree is never written.
     """
-    options = options_from(Close, given)
+    _deliver(model, options_from(Close, given), "closed")
 
-    def make(loaded: Model, judge: Judge) -> Streamed:
-        from passes.streaming.close import close
 
+def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
+    """Make the outcome, and write it with its report."""
+    from passes.check import load_checked
+    from passes.ir.save import check_target, save
+    from passes.report import Checked
+    from passes.streaming.chunks import Judge
+    from passes.verify.inputs.given import load
+
+    target = Path(options.output or model.with_name(f"{model.stem}.{suffix}{model.suffix}"))
+    with failing():
+        check_target(target, force=options.force)
+        check_report(options.json, (model, target))
+        proto = load_checked(model)[0].proto
+        inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
+        judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
+        with progress() as say:
+            if say is not None:
+                say("running chunks")
+            made = _made(model, options, judge)
+        save(made.model, target, base_dir=made.base_dir, force=options.force)
+        checked = Checked.of(made.verification)
+        notes = [f"          note: {note}" for note in checked.notes]
+        lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
+        tell("\n".join([*lines, f"wrote {target}"]))
+        if options.json is not None:
+            said = {"schema_version": 1, "file": f"{model}", "output": f"{target}"}
+            said |= {"stream": json.loads(made.plan.to_json()), "checked": asdict(checked)}
+            write(options.json, json.dumps(said, indent=2) + "\n")
+
+
+def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
+    from passes.streaming.close import close
+    from passes.streaming.stream import stream
+
+    states = _pairs("state", options.state)
+    try:
+        if isinstance(options, Stream):
+            (naming,) = _pairs("names", [options.names]).items()
+            return stream(model, options.axis, states=states, naming=naming, judge=judge)
         return close(
-            loaded.proto if loaded.path is None else loaded.path,
+            model,
             options.axis,
-            states=options.states,
+            states=states,
             same=options.same,
             trips=options.trips,
             initial=options.initial,
             judge=judge,
         )
-
-    _deliver(model, options, "closed", make)
-
-
-def _deliver(
-    model: Path, options: _Writing, suffix: str, make: Callable[[Model, Judge], Streamed]
-) -> None:
-    """Make the outcome, and write it with its report."""
-    from passes.check import load_checked
-    from passes.errors import PassesError
-    from passes.ir.save import check_target, save
-    from passes.streaming.chunks import Judge
-    from passes.verify.inputs.given import load
-
-    target = model.with_name(f"{model.stem}.{suffix}{model.suffix}")
-    target = target if options.output is None else Path(options.output)
-    with failing():
-        check_target(target, force=options.force)
-        check_report(options.json, (model, target))
-        loaded, _ = load_checked(model)
-        given = [] if options.inputs is None else [load(Path(options.inputs), loaded.proto)]
-        judge = Judge(options.executor, options.verify_budget, options.seed, given)
-        with progress() as say:
-            if say is not None:
-                say("running chunks")
-            try:
-                made = make(loaded, judge)
-            except PassesError as error:
-                if f"{error}".startswith(f"{model}: "):
-                    raise
-                error.args = (f"{model}: {error}",)
-                raise
-        save(made.model, target, base_dir=made.base_dir, force=options.force)
-        tell("\n".join([*_lines(model, made), f"wrote {target}"]))
-        if options.json is not None:
-            write(options.json, _as_json(model, target, made))
+    except PassesError as error:
+        if not f"{error}".startswith(f"{model}: "):
+            error.args = (f"{model}: {error}",)
+        raise
 
 
 def _lines(model: Path, made: Streamed) -> list[str]:
-    from passes.report import Checked
-
-    plan, checked = made.plan, Checked.of(made.verification)
-    chunk = f"a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else "any length"
-    lines = [f"{model}: {plan.axis} is time, in chunks of {chunk}"]
-    for port in plan.inputs:
-        lines.append(f"  input {port.name}: time is axis {port.time_axis}")
+    plan = made.plan
+    least = f", a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else ""
+    lines = [f"{model}: chunks of any number of frames along {plan.axis}{least}"]
+    lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in plan.inputs]
     for port in plan.outputs:
-        every = f", a frame for {port.every} of the inputs" if port.every > 1 else ""
-        lines.append(f"  output {port.name}: time is axis {port.time_axis}{every}")
+        every = f", one for {port.every} of the inputs" if port.every > 1 else ""
+        lines.append(f"  output {port.name}: frames on axis {port.time_axis}{every}")
     lines += [f"  output {name}: holds after the last chunk" for name in plan.last]
-    lines += [f"  state {_of_state(state)}" for state in plan.states]
-    notes = [f"          note: {note}" for note in checked.notes]
-    return [*lines, f"  chunk by chunk {checked}", *notes]
+    return [*lines, *(f"  state {_told(state)}" for state in plan.states)]
 
 
-def _of_state(state: State) -> str:
-    first = "its first value is an input"
-    if state.fill is not None:
-        first = f"first {state.fill:g}"
-    elif state.value is not None:
-        first = "first the value in the description"
-    shape = ",".join(map(str, state.shape))
+def _told(state: State) -> str:
+    first = "an input" if state.value is None else "a value in the description"
+    first = first if state.fill is None else f"{state.fill:g}"
     node = f" ({state.node})" if state.node else ""
-    return f"{state.input} -> {state.output}: {state.type}[{shape}], {first}{node}"
+    kind = f"{state.type}[{','.join(map(str, state.shape))}]"
+    return f"{state.input} -> {state.output}: {kind}, at first {first}{node}"
 
 
-def _as_json(model: Path, target: Path, made: Streamed) -> str:
-    import json
-
-    from passes.builds.report_file import as_json
-    from passes.report import Checked
-
-    said = {
-        "schema_version": 1,
-        "file": str(model),
-        "output": str(target),
-        "stream": json.loads(made.plan.to_json()),
-        "checked": asdict(Checked.of(made.verification)),
-    }
-    return as_json(said, indent=2) + "\n"
-
-
-give_parameters(_stream, [*model_arguments(model=THE_MODEL), *parameters_of(Stream)])
+_ARGUMENTS = model_arguments(model=THE_MODEL)
+give_parameters(_stream, [*_ARGUMENTS, *parameters_of(Stream)])
 app.command("stream", short_help="Make a model that runs a sequence chunk by chunk.")(_stream)
-give_parameters(_close, [*model_arguments(model=THE_MODEL), *parameters_of(Close)])
+give_parameters(_close, [*_ARGUMENTS, *parameters_of(Close)])
 app.command("close", short_help="Make a loop over time of a model of one step.")(_close)

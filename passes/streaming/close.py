@@ -17,17 +17,20 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
-from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm, Scanned
+from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.session import Source, loaded
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.plan import KEY, Plan, Port, State
 from passes.streaming.states import given_state
-from passes.types.value_types import Dim, dims_of, elem_type_of, tensor_type
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.values import as_array, held
 from passes.verify import signature
 from passes.verify.executor import Array
 from passes.writing.author import Author
-from passes.writing.spelling import joined, size_of_axis, squeeze, unsqueeze
+from passes.writing.spelling import count_to, joined, size_of_axis, squeeze, unsqueeze
+
+#: The opset that a Range, and with it a number of steps, needs.
+_RANGE = 11
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def close(
     `stream` described in the model. `axis` is the name of the dim of time: that of inputs which
     have it, or else of a new first axis of the inputs, but for the states and those that are the
     `same` in every step. `trips`: no input has frames, and a new input of this name is the number
-    of steps of a Loop. `initial` are numbers, or arrays, that states start with: these are no
+    of steps. `initial` are numbers, or arrays, that states start with: these are no
     inputs any more.
 
     Raises:
@@ -101,8 +104,8 @@ def _step(
     _refuse_unknown(initial, dict.fromkeys(states), "state")
     if not states:
         raise WrongUsage("name a state: --state IN=OUT")
-    if model.opset() <= SCAN_8:
-        raise WrongUsage("a Scan over time needs opset 9 or newer: `passes upgrade` comes first")
+    if model.opset() < (least := _RANGE if trips else SCAN_8 + 1):
+        raise WrongUsage(f"the loop needs opset {least} or newer: `passes upgrade` comes first")
     found = []
     for name, end in states.items():
         one, other = dims_of(inputs[name]) or (), dims_of(outputs[end]) or ()
@@ -153,7 +156,8 @@ def _with_value(state: State, value: Any, kind: TypeProto) -> State:
         np.broadcast_to(array, np.broadcast_shapes(array.shape, tuple(fixed)))
     except ValueError as error:
         raise WrongUsage(f"the state {state.input!r} {error}") from error
-    return replace(state, value=array.tolist())
+    plain = array.size == 1 and array.ndim == 0
+    return replace(state, fill=array.item()) if plain else replace(state, value=array.tolist())
 
 
 def _closed(step: _Step) -> ModelProto:
@@ -162,7 +166,7 @@ def _closed(step: _Step) -> ModelProto:
     graph, plan = proto.graph, step.plan
     names = Names(scoping.all_names([graph]))
     author = Author(step.model.opset(), names, "")
-    form = _loop(step, names)
+    form = _loop(step, names, author)
     starts = [_start(author, state, step) for state in plan.states]
     carried = [replace(one, initial=start) for one, start in zip(form.carried, starts, strict=True)]
     form = replace(form, carried=tuple(carried))
@@ -170,7 +174,8 @@ def _closed(step: _Step) -> ModelProto:
     replace_all(graph.node, author.nodes)
     graph.initializer.extend(author.constants)
     replace_all(graph.value_info, [])
-    kept = [value for value in graph.input if value.name not in _started(plan)]
+    started = {state.input for state in plan.states if not state.is_given}
+    kept = [value for value in graph.input if value.name not in started]
     if step.squeezed:
         for value in (*kept, *graph.output):
             if value.name in step.frames:
@@ -183,103 +188,76 @@ def _closed(step: _Step) -> ModelProto:
     return proto
 
 
-def _started(plan: Plan) -> set[str]:
-    """The states that are no inputs."""
-    return {state.input for state in plan.states if state.value is not None}
-
-
-def _loop(step: _Step, names: Names) -> LoopForm:
+def _loop(step: _Step, names: Names, author: Author) -> LoopForm:
     """The loop, whose states start with inputs of their names; its body has names of its own."""
     graph, plan = step.model.proto.graph, step.plan
-    inputs = {value.name: value.type for value in graph.input}
-    outputs = {value.name: value.type for value in graph.output}
+    kinds = {value.name: value.type for value in (*graph.input, *graph.output)}
     states = {state.input: state.output for state in plan.states}
     inner = Author(step.model.opset(), names, "")
     bare = GraphProto(name="step", node=graph.node)
-    bare.input.extend(ValueInfoProto(name=name) for name in (*states, *_names(plan.inputs)))
+    read = [*states, *(port.name for port in plan.inputs)]
+    bare.input.extend(ValueInfoProto(name=name) for name in read)
     new = scoping.rename_all(bare, names.fresh)
-    fed: dict[str, str] = {}
-    for port in plan.inputs:
-        fed[port.name] = new[port.name]
-        if not step.squeezed:
-            fed[port.name] = names.fresh(f"{port.name}_t")
-            unsqueeze(inner, fed[port.name], port.time_axis, [new[port.name]])
+    fed = {name: new[name] for name in read}
+    for port in plan.inputs if not step.squeezed else ():
+        fed[port.name] = names.fresh(f"{port.name}_t")
+        unsqueeze(inner, fed[port.name], port.time_axis, [new[port.name]])
     inner.adopt(bare.node)
-    results: dict[str, str] = {}
-    for name in (*states.values(), *_names(plan.outputs)):
-        if name in step.frames and not step.squeezed:
-            results[name] = squeeze(inner, new.get(name, name), step.frames[name])
-        else:  # what a body returns needs a node of its own
-            results[name] = inner.op("Identity", new.get(name, name))
-    head: dict[str, str] = {}
+    made = {}
+    for name in (*states.values(), *(port.name for port in plan.outputs)):
+        cut = name in step.frames and not step.squeezed
+        # what a body returns needs a node of its own
+        value = new.get(name, name)
+        made[name] = (
+            squeeze(inner, value, step.frames[name]) if cut else inner.op("Identity", value)
+        )
+    inputs = [_slice(fed[name], kinds[name], name, step) for name in read]
+    scanned = [Scanned(port.name, fed[port.name], port.time_axis) for port in plan.inputs]
     if step.trips:
-        head = {one: names.fresh(one) for one in ("iteration", "go_on", "goes_on")}
-        inner.op("Identity", head["go_on"], outputs=[head["goes_on"]])
-    body_inputs = [
-        *(helper.make_tensor_value_info(head[one], kind, []) for one, kind in _HEAD if head),
-        *(_value(new[name], inputs[name]) for name in states),
-        *(_slice(fed[port.name], inputs[port.name], port, step) for port in plan.inputs),
-    ]
-    body_outputs = [
-        *([helper.make_tensor_value_info(head["goes_on"], TensorProto.BOOL, [])] if head else []),
-        *(_value(results[name], outputs[name]) for name in states.values()),
-        *(_slice(results[port.name], outputs[port.name], port, step) for port in plan.outputs),
-    ]
-    body = inner.graph("step", body_inputs, body_outputs)
+        scanned = [Scanned(count_to(author, step.trips), names.fresh("step"))]
+        inputs.append(helper.make_tensor_value_info(scanned[0].body_input, TensorProto.INT64, []))
+    outputs = [_slice(value, kinds[name], name, step) for name, value in made.items()]
     return LoopForm(
-        Kind.LOOP if step.trips else Kind.SCAN,
-        body,
-        tuple(Carried(name, new[name], results[end], end) for name, end in states.items()),
-        tuple(Scanned(port.name, fed[port.name], port.time_axis) for port in plan.inputs),
-        tuple(Collected(results[p.name], p.name, p.time_axis) for p in plan.outputs),
-        trip_count=step.trips,
-        condition=Condition("", head["go_on"], head["goes_on"]) if head else None,
-        iteration=head.get("iteration", ""),
+        Kind.SCAN,
+        inner.graph("step", inputs, outputs),
+        tuple(Carried(name, new[name], made[end], end) for name, end in states.items()),
+        tuple(scanned),
+        tuple(Collected(made[port.name], port.name, port.time_axis) for port in plan.outputs),
     )
 
 
-#: The first inputs of the body of a Loop.
-_HEAD = (("iteration", TensorProto.INT64), ("go_on", TensorProto.BOOL))
-
-
-def _names(ports: Iterable[Port]) -> list[str]:
-    return [port.name for port in ports]
-
-
-def _value(name: str, kind: TypeProto) -> ValueInfoProto:
-    return ValueInfoProto(name=name, type=kind)
-
-
-def _slice(name: str, kind: TypeProto, port: Port, step: _Step) -> ValueInfoProto:
-    """The type of a value of one step in the body."""
-    dims: list[Dim] = [*(dims_of(kind) or ())]
-    if not step.squeezed:
-        del dims[port.time_axis]
-    return _value(name, tensor_type(elem_type_of(kind), tuple(dims)))
+def _slice(new: str, kind: TypeProto, name: str, step: _Step) -> ValueInfoProto:
+    """The type of a value of one step in the body, by its new and its old name."""
+    dims = [*(dims_of(kind) or ())]
+    if name in step.frames and not step.squeezed:
+        del dims[step.frames[name]]
+    return ValueInfoProto(name=new, type=tensor_type(elem_type_of(kind), tuple(dims)))
 
 
 def _start(author: Author, state: State, step: _Step) -> str:
     """The value that a state starts with: an input, or what is written."""
-    if state.value is None:
+    if state.is_given:
         return state.input
     kinds = {value.name: value.type for value in step.model.proto.graph.input}
-    value: Array = np.array(state.value, np.dtype(state.type))
+    value: Array = np.array(
+        state.fill if state.value is None else state.value, np.dtype(state.type)
+    )
     static = [size for size in state.shape if isinstance(size, int)]
     if len(static) == len(state.shape):
         return author.value(np.array(np.broadcast_to(value, static)), state.input)
+    places = [
+        (dim, name, axis + (step.squeezed and name in step.frames))
+        for name, kind in kinds.items()
+        for axis, dim in enumerate(dims_of(kind) or ())
+        if name not in {one.input for one in step.plan.states if not one.is_given}
+    ]
     sizes = []
     for size in state.shape:
+        found = [place[1:] for place in places if place[0] == size]
         if isinstance(size, int):
             sizes.append(author.ints(size))
-            continue
-        readers = [
-            (name, (dims_of(kinds[name]) or ()).index(size))
-            for name in kinds
-            if name not in _started(step.plan) and size in (dims_of(kinds[name]) or ())
-        ]
-        if not readers:
+        elif found:
+            sizes.append(size_of_axis(author, *found[0]))
+        else:
             raise WrongUsage(f"the dim {size!r} of the state {state.input!r} is that of no input")
-        name, axis = readers[0]
-        moved = step.squeezed and name in step.frames
-        sizes.append(size_of_axis(author, name, axis + moved))
     return author.op("Expand", author.value(value), joined(author, sizes))

@@ -93,11 +93,16 @@ class State:
 
     def first(self, sizes: Mapping[str, int]) -> Array | None:
         """The state before the first chunk, by the sizes of dims; None where the caller chooses."""
-        if self.fill is None and self.value is None:
+        if self.is_given:
             return None
         shape = [size if isinstance(size, int) else sizes[size] for size in self.shape]
         value = np.array(self.fill if self.value is None else self.value, np.dtype(self.type))
         return np.array(np.broadcast_to(value, shape))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller chooses what it starts with."""
+        return self.fill is None and self.value is None
 
     @property
     def elem_type(self) -> int:

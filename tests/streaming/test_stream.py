@@ -266,3 +266,20 @@ def test_wrong_names_are_told() -> None:
         passes.stream(model(SCAN), "x=7")
     with pytest.raises(WrongUsage, match="no output 'cn'"):
         passes.stream(model(LSTM), "T", states={"c": "cn"})
+
+
+@pytest.mark.parametrize(
+    ("file", "axis", "count"),
+    [
+        ("jax/recurrence_of_any_batch.opset21", "T", 1),
+        ("jax/selective_scan.opset21", "in_0=0,in_1=0,in_2=0,in_3=0", 1),
+        ("tensorflow/keras_stacked.opset18", "unk__339", 3),
+        ("tensorflow/v1_cell_ragged.opset18", "unk__179", 3),
+        ("torch/gru.opset13", "x0_d1", 1),
+        ("torch/lstm_given_state.opset13", "x0_d0", 2),
+        ("torch/scan_min_gru_of_any_size.opset18", "time", 1),
+    ],
+)
+def test_models_of_exporters(file: str, axis: str, count: int) -> None:
+    streamed = passes.stream(f"golden_models/exported/{file}.onnx", axis, judge=QUICK)
+    assert len(streamed.plan.states) == count
