@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
+    from passes.streaming.close import close
+    from passes.streaming.stream import stream
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,8 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "close": "passes.streaming.close",
+    "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
@@ -89,6 +93,7 @@ __all__ = [
     "Result",
     "Site",
     "bisect",
+    "close",
     "convert",
     "expand",
     "hoist",
@@ -101,6 +106,7 @@ __all__ = [
     "reroll",
     "run",
     "simplify",
+    "stream",
     "unroll",
     "upgrade",
 ]

@@ -19,6 +19,7 @@ from passes.cli import checking as command_checking
 from passes.cli import inspection as command_inspection
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
+from passes.cli import streaming as command_streaming
 from passes.cli.running import complain, note_failure, report_failure
 from passes.errors import DONE, INTERRUPTED, USAGE, PassesError
 
@@ -40,6 +41,7 @@ app.add_typer(command_checking.app)
 app.add_typer(command_inspection.app)
 app.add_typer(command_showing.app)
 app.add_typer(command_bisecting.app)
+app.add_typer(command_streaming.app)
 
 
 def _version(asked: bool) -> None:

@@ -27,8 +27,9 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "bisect", "convert", "expand", "hoist", "inspect", "lower", "lowest_opset"),
-    *("optimize", "raise_", "register", "reroll", "run", "simplify", "unroll", "upgrade"),
+    *("Site", "bisect", "close", "convert", "expand", "hoist", "inspect", "lower"),
+    *("lowest_opset", "optimize", "raise_", "register", "reroll", "run", "simplify"),
+    *("stream", "unroll", "upgrade"),
 ]
 
 

@@ -58,10 +58,15 @@ _MARK = "passes.original"
 
 
 def marked(model: ModelProto) -> ModelProto:
-    """A copy of a model that `OutcomeOnly` knows as the original."""
+    """A copy of a model that an executor knows as one that it does not run itself."""
     copy = copied(model)
     copy.metadata_props.add(key=_MARK)
     return copy
+
+
+def is_marked(model: ModelProto) -> bool:
+    """Return whether a model is such a copy."""
+    return any(entry.key == _MARK for entry in model.metadata_props)
 
 
 class OutcomeOnly(ProcessExecutor):
@@ -75,7 +80,7 @@ class OutcomeOnly(ProcessExecutor):
 
     def run(self, model: ModelProto, feeds: Feeds, **limits: Any) -> Outcome:
         """Run the outcome. Raises CannotRun for the original."""
-        if any(entry.key == _MARK for entry in model.metadata_props):
+        if is_marked(model):
             raise CannotRun("the original runs in the reference executor")
         try:
             return super().run(model, feeds, **limits)

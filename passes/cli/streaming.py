@@ -1,0 +1,221 @@
+"""The commands `stream` and `close`: chunk by chunk, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from passes.choices import Executors
+from passes.cli.parameters import (
+    THE_MODEL,
+    give_parameters,
+    model_arguments,
+    options_from,
+    parameters_of,
+)
+from passes.cli.running import check_report, failing, progress, tell, write
+from passes.commands.declaring import Says, WrongValue
+from passes.commands.delivery import Force, Reporting
+from passes.commands.options import Executing
+from passes.errors import PassesError
+
+if TYPE_CHECKING:
+    from passes.streaming.chunks import Judge, Streamed
+    from passes.streaming.plan import State
+
+app = typer.Typer()
+_CLI = frozenset({"cli"})
+_PAIR = "IN=OUT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writing(Executing, Reporting):
+    """The options that both commands have."""
+
+    state: Annotated[
+        Sequence[str],
+        Says(
+            "An input that is a state, and the output that returns it; repeatable.", metavar=_PAIR
+        ),
+    ] = ()
+    output: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+    ] = None
+    force: Force = False
+
+    def check(self) -> None:
+        """See that the executor runs both models, and that states have an input and an output."""
+        super().check()
+        if self.executor not in set(Executors):
+            raise WrongValue("executor", "is `reference`, `onnxruntime` or `both` here")
+        _pairs("state", self.state)
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """The outputs by input of texts as `h=new_h`."""
+    found = {}
+    for text in texts:
+        name, _, found[name] = text.partition("=")
+        if not name or not found[name]:
+            raise WrongValue(option, f"is {text!r}, not of the form {_PAIR}")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(_Writing):
+    """The options of `stream`."""
+
+    axis: Annotated[
+        str,
+        Says(
+            "The dim of time: its name in the inputs, or axes of inputs, as `x=1,y=0`.",
+            metavar="DIM|INPUT=AXIS,...",
+        ),
+    ] = ""
+    names: Annotated[
+        str, Says("The names of states that are added, as input and as output.", metavar=_PAIR)
+    ] = "{}=new_{}"
+
+    def check(self) -> None:
+        """See that the axis is given, and that names have a place for that of a value."""
+        super().check()
+        if not self.axis:
+            raise WrongValue("axis", "is needed: the dim of time")
+        for pair in _pairs("names", [self.names]).items():
+            if not all("{}" in name for name in pair) or len(set(pair)) < 2:
+                raise WrongValue("names", f"is {self.names!r}, not of the form {{}}=new_{{}}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Close(_Writing):
+    """The options of `close`."""
+
+    axis: Annotated[
+        str,
+        Says(
+            "The name of the dim of time: that of inputs which have it, else of a new first axis.",
+            metavar="DIM",
+        ),
+    ] = "time"
+    same: Annotated[
+        Sequence[str], Says("An input that is the same in every step; repeatable.", metavar="INPUT")
+    ] = ()
+    trips: Annotated[
+        str,
+        Says(
+            "The name of a new input, the number of steps, if no input has frames.", metavar="NAME"
+        ),
+    ] = ""
+    initial: Annotated[
+        Mapping[str, Any] | None,
+        Says(
+            "What a state starts with, which is no input then: a number, as `h=0`, a list, or the "
+            "array in a file, as `h=@file.npy`; repeatable.",
+            metavar="INPUT=VALUE",
+        ),
+    ] = None
+
+
+def _stream(model: Path, **given: Any) -> None:
+    """Make a model that runs a chunk of any length, with its states as inputs and outputs.
+
+    It is run chunk by chunk, cut at random, and compared with the whole; a model that does not
+    agree is never written. Exit 3 if a node reads more than a chunk and what came before it.
+    """
+    _deliver(model, options_from(Stream, given), "stream")
+
+
+def _close(model: Path, **given: Any) -> None:
+    """Make a loop over time of a model of one step, whose states are inputs and outputs.
+
+    The loop is compared with the model run step by step; one that does not agree is never written.
+    """
+    _deliver(model, options_from(Close, given), "closed")
+
+
+def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
+    """Make the outcome, and write it with its report."""
+    from passes.check import load_checked
+    from passes.ir.save import check_target, save
+    from passes.report import Checked
+    from passes.streaming.chunks import Judge
+    from passes.verify.inputs.given import load
+
+    target = Path(options.output or model.with_name(f"{model.stem}.{suffix}{model.suffix}"))
+    with failing():
+        check_target(target, force=options.force)
+        check_report(options.json, (model, target))
+        proto = load_checked(model)[0].proto
+        inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
+        judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
+        with progress() as say:
+            if say is not None:
+                say("running chunks")
+            made = _made(model, options, judge)
+        save(made.model, target, base_dir=made.base_dir, force=options.force)
+        checked = Checked.of(made.verification)
+        notes = [f"          note: {note}" for note in checked.notes]
+        lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
+        tell("\n".join([*lines, f"wrote {target}"]))
+        if options.json is not None:
+            said = {"schema_version": 1, "file": f"{model}", "output": f"{target}"}
+            said |= {"stream": json.loads(made.plan.to_json()), "checked": asdict(checked)}
+            write(options.json, json.dumps(said, indent=2) + "\n")
+
+
+def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
+    from passes.streaming.close import close
+    from passes.streaming.stream import stream
+
+    states = _pairs("state", options.state)
+    try:
+        if isinstance(options, Stream):
+            (naming,) = _pairs("names", [options.names]).items()
+            return stream(model, options.axis, states=states, naming=naming, judge=judge)
+        return close(
+            model,
+            options.axis,
+            states=states,
+            same=options.same,
+            trips=options.trips,
+            initial=options.initial,
+            judge=judge,
+        )
+    except PassesError as error:
+        if not f"{error}".startswith(f"{model}: "):
+            error.args = (f"{model}: {error}",)
+        raise
+
+
+def _lines(model: Path, made: Streamed) -> list[str]:
+    plan = made.plan
+    least = f", a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else ""
+    lines = [f"{model}: chunks of any number of frames along {plan.axis}{least}"]
+    lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in plan.inputs]
+    for port in plan.outputs:
+        every = f", one for {port.every} of the inputs" if port.every > 1 else ""
+        lines.append(f"  output {port.name}: frames on axis {port.time_axis}{every}")
+    lines += [f"  output {name}: holds after the last chunk" for name in plan.last]
+    return [*lines, *(f"  state {_told(state)}" for state in plan.states)]
+
+
+def _told(state: State) -> str:
+    first = "an input" if state.value is None else "a value in the description"
+    first = first if state.fill is None else f"{state.fill:g}"
+    node = f" ({state.node})" if state.node else ""
+    kind = f"{state.type}[{','.join(map(str, state.shape))}]"
+    return f"{state.input} -> {state.output}: {kind}, at first {first}{node}"
+
+
+_ARGUMENTS = model_arguments(model=THE_MODEL)
+give_parameters(_stream, [*_ARGUMENTS, *parameters_of(Stream)])
+app.command("stream", short_help="Make a model that runs a sequence chunk by chunk.")(_stream)
+give_parameters(_close, [*_ARGUMENTS, *parameters_of(Close)])
+app.command("close", short_help="Make a loop over time of a model of one step.")(_close)

@@ -1,0 +1,182 @@
+"""A model that runs chunk by chunk is compared with the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.streaming.observed import sizes_of
+from passes.streaming.plan import Plan
+from passes.verify import signature
+from passes.verify.compare.verdicts import Verification
+from passes.verify.executor import Array, CannotRun, Executor, Feeds, Outcome, Perturbing, Value
+from passes.verify.inputs.hints import model_hints
+from passes.verify.installed import executors
+from passes.verify.runtimes.executors import is_marked, marked
+from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.verification import verify
+
+#: A chunk has fewer times the fewest frames that it may have.
+_MOST = 6
+
+
+class NotSame(PassesError):
+    """Chunk by chunk, a model gives something else than the whole."""
+
+    exit_code = MISMATCH
+
+
+class NotCompared(PassesError):
+    """No case could be compared."""
+
+    exit_code = NOT_PRODUCED
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """The model that was made, its description, and how it was verified. Its external data, if
+    there is any, is in `base_dir`."""
+
+    model: ModelProto
+    plan: Plan
+    verification: Verification
+    base_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How chunks are compared with the whole: in which executors, on drawn inputs of a seed and
+    those that are given, in how many seconds."""
+
+    executor: str = "both"
+    budget: float = 60.0
+    seed: int = 0
+    inputs: Sequence[Feeds] = ()
+
+    def compare(self, whole: Model, part: ModelProto, plan: Plan, **how: Any) -> Verification:
+        """Run the whole, and `part` on one chunk after the other; `how` are fields of `ByChunks`.
+
+        Raises:
+            NotSame: they differ.
+            NotCompared: no case could be compared.
+        """
+        with executors(self.executor) as chosen:
+            kinds = [_Perturbing if isinstance(one, Perturbing) else ByChunks for one in chosen]
+            pairs = zip(kinds, chosen, strict=True)
+            found = verify(
+                Models(whole.proto, marked(whole.proto), whole.base_dir),
+                Terms(
+                    [kind(one, part, plan, **how) for kind, one in pairs],
+                    exact=False,
+                    inputs=Inputs(self.seed, model_hints(whole), self.inputs),
+                    limits=Limits(self.budget),
+                ),
+            )
+        if found.verdict == "mismatch":
+            raise NotSame(f"chunk by chunk, the outputs are not those of the whole: {found.reason}")
+        if found.verdict != "verified":
+            raise NotCompared(f"no case could be compared, {found.reason} [not-verified]")
+        return found
+
+
+@dataclass
+class ByChunks:
+    """An executor that runs `part` chunk by chunk where a marked model is to be run.
+
+    The chunks are cut at random, or have a `single` frame each. `squeezed`: frames of `part` have
+    no axis of time. `trips`: the input of the whole that is the number of steps, if it has no
+    frames.
+    """
+
+    inner: Executor
+    part: ModelProto
+    plan: Plan
+    single: bool = False
+    squeezed: bool = False
+    trips: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def version(self) -> str:
+        return self.inner.version
+
+    def load(self, model: ModelProto, **limits: Any) -> None:
+        """See that a model loads. Raises CannotRun."""
+        self.inner.load(model, **limits)
+
+    def run(self, model: ModelProto, feeds: Feeds, **limits: Any) -> Outcome:
+        """Run a model on whole chunks, or `part` on each of them.
+
+        Raises what the executor raises, and CannotRun where there is no frame.
+        """
+        length = self._length(feeds)
+        feeds = {**feeds, **self._cut(feeds, 0, length)}
+        if not is_marked(model):
+            return self.inner.run(model, feeds, **limits)
+        found: dict[str, Value] = {}
+        pieces: dict[str, list[Array]] = {port.name: [] for port in self.plan.outputs}
+        sizes = sizes_of(signature.inputs(model.graph), feeds)
+        states = {
+            one.input: feeds[one.input] if (first := one.first(sizes)) is None else first
+            for one in self.plan.states
+        }
+        own = scoping.input_names(self.part.graph)
+        for start, end in self._chunks(length):
+            given = {**feeds, **self._cut(feeds, start, end), **states}
+            for port in self.plan.inputs if self.squeezed else ():
+                given[port.name] = np.squeeze(np.asarray(given[port.name]), port.time_axis)
+            given = {name: given[name] for name in own if name in given}
+            found = self.inner.run(self.part, given, **limits).outputs
+            states = {one.input: found[one.output] for one in self.plan.states}
+            for name, piece in pieces.items():
+                piece.append(np.asarray(found[name]))
+        join = np.stack if self.squeezed else np.concatenate
+        axes = {port.name: port.time_axis for port in self.plan.outputs}
+        found |= {name: join(piece, axes[name]) for name, piece in pieces.items()}
+        return Outcome({name: found[name] for name in scoping.output_names(model.graph)})
+
+    def _length(self, feeds: Feeds) -> int:
+        """The number of frames, as far as they make whole chunks."""
+        lengths = {np.asarray(feeds[one.name]).shape[one.time_axis] for one in self.plan.inputs}
+        if self.trips:
+            lengths = {int(np.asarray(feeds[self.trips]).item())}
+        length = min(lengths) // self.plan.chunk_multiple * self.plan.chunk_multiple
+        if length < 1 or len(lengths) > 1:
+            raise CannotRun("the inputs have no whole chunk, or different numbers of frames")
+        return int(length)
+
+    def _cut(self, feeds: Feeds, start: int, end: int) -> dict[str, Value]:
+        """The frames of inputs from `start` to `end`."""
+        return {
+            one.name: np.take(np.asarray(feeds[one.name]), range(start, end), axis=one.time_axis)
+            for one in self.plan.inputs
+        }
+
+    def _chunks(self, length: int) -> Iterator[tuple[int, int]]:
+        """Where chunks begin and end, the same for the same length."""
+        rng, start = np.random.default_rng(length), 0
+        while start < length:
+            most = 1 if self.single else int(rng.integers(1, _MOST)) * self.plan.chunk_multiple
+            yield start, (start := min(length, start + most))
+
+
+@dataclass
+class _Perturbing(ByChunks):
+    """The same, of an executor that can run a model with other roundings."""
+
+    def perturbed(self, model: ModelProto, feeds: Feeds, seed: int, **limits: Any) -> Outcome:
+        """Run the whole model so."""
+        assert isinstance(self.inner, Perturbing)
+        feeds = {**feeds, **self._cut(feeds, 0, self._length(feeds))}
+        return self.inner.perturbed(model, feeds, seed, **limits)

@@ -1,0 +1,138 @@
+"""How a model runs in chunks: the flow of time through its values, and the description of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+import numpy as np
+from onnx import helper
+
+from passes.errors import NOT_PRODUCED, PassesError
+from passes.verify.executor import Array
+
+#: The key under which a model holds its description, in JSON.
+KEY = "passes.stream"
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A value with frames along `axis`, each of which is the same in a chunk as in the whole.
+
+    One frame belongs to `every` frames of the inputs. In a chunk, `past` frames come before those
+    of the chunk itself; in the whole, so many before the first, and `ahead` after the last, which
+    no chunk has: they come from padding.
+    """
+
+    axis: int
+    every: int = 1
+    past: int = 0
+    ahead: int = 0
+
+
+@dataclass(frozen=True)
+class Last:
+    """A value that is computed from the states after the last frame, by their inputs' names."""
+
+    states: frozenset[str] = frozenset()
+
+
+class Count(Enum):
+    """Numbers that depend on how many frames there are."""
+
+    COUNT = "count"
+
+
+#: None: the same for every chunk.
+Flow = Frames | Last | Count | None
+
+
+class Reason(StrEnum):
+    """Why a model cannot be run in chunks."""
+
+    AHEAD = "reads-ahead"
+    BACKWARDS = "backwards"
+    WHOLE = "whole-sequence"
+    NUMBER = "number-of-frames"
+    LENGTHS = "lengths"
+    INITIAL = "initial-state"
+    LOOP = "loop"
+    UNSUPPORTED = "unsupported"
+
+
+class CannotStream(PassesError):
+    """A model cannot be run in chunks; the sentence names the node and the reason."""
+
+    exit_code = NOT_PRODUCED
+
+    def __init__(self, reason: Reason, sentence: str, path: str = "") -> None:
+        super().__init__(": ".join(filter(None, (path, f"{sentence} [{reason}]"))))
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class State:
+    """A value that a chunk hands to the next one, as `output`, which the caller feeds to `input`.
+
+    Before the first chunk, each element is `fill`, or the state is `value`, which is broadcast to
+    its `shape`; where both are None, the caller chooses. `node` is the path of the node that
+    carries it, empty where the model had both names before.
+    """
+
+    input: str
+    output: str
+    shape: tuple[int | str, ...]
+    type: str
+    fill: float | None = None
+    value: Any = None
+    batch_axis: int | None = None
+    node: str = ""
+
+    def first(self, sizes: Mapping[str, int]) -> Array | None:
+        """The state before the first chunk, by the sizes of dims; None where the caller chooses."""
+        if self.is_given:
+            return None
+        shape = [size if isinstance(size, int) else sizes[size] for size in self.shape]
+        value = np.array(self.fill if self.value is None else self.value, np.dtype(self.type))
+        return np.array(np.broadcast_to(value, shape))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller chooses what it starts with."""
+        return self.fill is None and self.value is None
+
+    @property
+    def elem_type(self) -> int:
+        """The type of its elements, as onnx numbers it."""
+        return helper.np_dtype_to_tensor_dtype(np.dtype(self.type))
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output with frames along `time_axis`; an output has one for `every` frames of the
+    inputs."""
+
+    name: str
+    time_axis: int
+    every: int = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The description: the name of the dim of time, the inputs and outputs that have it, and the
+    states. The frames of a chunk are one or more, a multiple of `chunk_multiple`. `last`: the
+    outputs without time, which hold what they hold in the whole after the last chunk."""
+
+    axis: str
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    states: Sequence[State]
+    last: Sequence[str] = ()
+    chunk_multiple: int = 1
+
+    def to_json(self) -> str:
+        """The text that the model holds: no output frame is delayed, and none is to be dropped."""
+        return json.dumps({"schema_version": 1, "delay": 0, "drop": 0, **asdict(self)})

@@ -1,0 +1,214 @@
+"""`stream`: a model that runs a sequence chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import ModelProto, TensorShapeProto, ValueInfoProto, helper
+
+from passes.chain import Chain
+from passes.check import check_outcome
+from passes.choices import Assumption, RuleOptions, Verifying
+from passes.engine.finish import drop_unread
+from passes.engine.schedules import SCHEDULES
+from passes.errors import WrongUsage, nearest
+from passes.ir import scope as scoping
+from passes.ir.live import live
+from passes.ir.model import Model
+from passes.ir.names import Names
+from passes.ir.operators import op_of
+from passes.ir.protos import copied, replace_all
+from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
+from passes.session import Session, Source, loaded
+from passes.streaming import frame_by_frame, with_states
+from passes.streaming.chunks import Judge, Streamed
+from passes.streaming.observed import observe
+from passes.streaming.plan import (
+    KEY,
+    CannotStream,
+    Count,
+    Flow,
+    Frames,
+    Last,
+    Plan,
+    Port,
+    Reason,
+    State,
+)
+from passes.streaming.states import states_of
+from passes.streaming.streamer import Streamer
+from passes.types.value_types import dims_of
+
+assert frame_by_frame  # it registers the rules of operators, as with_states does
+_Dim = TensorShapeProto.Dimension
+#: The names of the states that are added, as inputs and as outputs.
+NAMING = ("{}", "new_{}")
+
+
+def stream(
+    model: Source,
+    axis: str,
+    *,
+    states: Mapping[str, str] | None = None,
+    naming: tuple[str, str] = NAMING,
+    judge: Judge | None = None,
+) -> Streamed:
+    """Return a model that runs a chunk of any number of frames, whose states are inputs and
+    outputs.
+
+    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`.
+    `states` are inputs that hold what the outputs of these names return, where that is not seen.
+    `naming`: the names of the states that are added. Loops are made Scans first, if that is proven.
+
+    Raises:
+        BadModel: the input is no valid model.
+        CannotStream: a node reads more than the frames of a chunk and those before it.
+        NotSame, NotCompared: the outcome was not shown to be right.
+        WrongUsage: there is no such dim, input or output.
+    """
+    judge = judge or Judge()
+    whole, time = _with_time(_with_scans(model, judge), axis)
+    flows = _flows(whole, time)
+    streamer = Streamer(whole, time, flows, observe(whole, time), naming)
+    streamer.write()
+    outputs = _ports(whole, streamer.flows)
+    found, replaced = states_of(whole, streamer, states or {})
+    inputs = [Port(name, flow.axis) for name, flow in flows.items()]
+    own = {state.output for state in found}
+    ends = scoping.output_names(whole.proto.graph)
+    last = [one for one in ends if isinstance(streamer.flows.get(one), Last) and one not in own]
+    if not found and not outputs:
+        raise CannotStream(Reason.WHOLE, "no output depends on time")
+    multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
+    plan = Plan(time, inputs, outputs, found, last, multiple)
+    proto = _proto(whole, streamer, plan, replaced)
+    check_outcome(Model(proto, whole.path))
+    return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
+
+
+def _with_scans(source: Source, judge: Judge) -> Model:
+    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified."""
+    model, _ = loaded(source)
+    if not any(op_of(node) == "Loop" for node in model.proto.graph.node) and model.opset() > SCAN_8:
+        return model
+    assume = (Assumption.non_empty,)  # a chunk has a frame
+    verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed, assume=assume)
+    # what a loop carries unchanged is no state
+    commands = [
+        Session(SCHEDULES[name], options=RuleOptions(assume=assume), verifying=verifying)
+        for name in ("raise", "simplify")
+    ]
+    return Model(Chain(commands).run(source).model, model.path)
+
+
+def _with_time(model: Model, axis: str) -> tuple[Model, str]:
+    """The model with a dim of time that has a name, which is returned, too; without what no output
+    depends on, and with every output of its recurrent operators."""
+    proto = copied(model.proto)
+    graph = proto.graph
+    named = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
+    symbols = {dim.dim_param for dims in named.values() for dim in dims if dim.dim_param}
+    if "=" not in axis and axis not in symbols:
+        raise WrongUsage(f"no input has a dim {axis!r}; {nearest(axis, sorted(symbols))}")
+    dims = _named_axes(axis, named) if "=" in axis else []
+    kept = (dim.dim_param for dim in dims if dim.dim_param)
+    time = next(kept, Names(symbols).fresh("time")) if dims else axis
+    sizes = {dim.dim_value for dim in dims} - {0}
+    for dim in dims:
+        dim.dim_param = time
+    if sizes:  # what is declared of other values may be the number of frames
+        replace_all(graph.value_info, [])
+    for value in graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value in sizes:
+                dim.Clear()
+    ends = scoping.output_names(graph)
+    replace_all(graph.node, live(graph.node, ends, scoping.free_names)[0])
+    names = Names(scoping.all_names([graph]))
+    for node in graph.node:
+        if op_of(node) in ("RNN", "GRU", "LSTM"):
+            replace_all(node.output, with_states.with_all_outputs(node, names.fresh))
+    return Model(proto, model.path), time
+
+
+def _named_axes(text: str, named: Mapping[str, Sequence[_Dim]]) -> list[_Dim]:
+    """The dims of inputs that `x=1,y=0` names. Raises WrongUsage where there is none."""
+    found = []
+    for one in text.split(","):
+        name, _, place = one.rpartition("=")
+        if name not in named:
+            raise WrongUsage(f"the model has no input {name!r}; {nearest(name, named)}")
+        if not place.isdecimal() or int(place) >= len(named[name]):
+            axes = f"has {len(named[name])} axes, none of them is {place!r}"
+            raise WrongUsage(f"the input {name!r} {axes}")
+        found.append(named[name][int(place)])
+    return found
+
+
+def _flows(whole: Model, time: str) -> dict[str, Frames]:
+    """How inputs have time. Raises CannotStream where one has it twice."""
+    found = {}
+    for value in whole.proto.graph.input:
+        dims = dims_of(value.type) or ()
+        if dims.count(time) > 1:
+            raise CannotStream(Reason.WHOLE, f"the input {value.name!r} has time on two axes")
+        if time in dims:
+            found[value.name] = Frames(dims.index(time))
+    return found
+
+
+def _ports(whole: Model, flows: Mapping[str, Flow]) -> list[Port]:
+    """The outputs with frames. Raises CannotStream where the whole has others than chunks."""
+    ports = []
+    for name in scoping.output_names(whole.proto.graph):
+        flow = flows.get(name)
+        if isinstance(flow, Count):
+            sentence = f"the output {name!r} depends on the number of frames"
+            raise CannotStream(Reason.NUMBER, sentence)
+        if isinstance(flow, Frames):
+            if flow.past or flow.ahead:
+                padded = f"{flow.past} before the first frame, {flow.ahead} after the last"
+                sentence = f"the output {name!r} has frames of padding: {padded}"
+                raise CannotStream(Reason.AHEAD, sentence)
+            ports.append(Port(name, flow.axis, flow.every))
+    return ports
+
+
+def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, str]) -> ModelProto:
+    """The model that runs a chunk."""
+    proto = copied(whole.proto)
+    graph, nodes = proto.graph, streamer.author.nodes
+    for node in nodes:
+        scoping.rename_free(node, replaced)
+    inputs, outputs = scoping.input_names(graph), scoping.output_names(graph)
+    added = [state for state in plan.states if state.output not in outputs]
+    graph.input.extend(
+        _declared(state.input, state) for state in plan.states if state.input not in inputs
+    )
+    graph.output.extend(_declared(state.output, state) for state in added)
+    kept = live(nodes, scoping.output_names(graph), scoping.free_names)[0]
+    replace_all(graph.node, kept)
+    graph.initializer.extend(streamer.author.constants)
+    axes = {port.name: port for port in plan.outputs}
+    for value in graph.output:
+        dims = value.type.tensor_type.shape.dim
+        if value.name in axes and len(dims) > axes[value.name].time_axis:
+            dim = dims[axes[value.name].time_axis]
+            if axes[value.name].every == 1:
+                dim.dim_param = plan.axis
+            elif dim.dim_value:
+                dim.Clear()
+    # what is declared of values may be the number of frames, which padding makes another one
+    made = {name for node in kept for name in node.output}
+    replace_all(graph.value_info, [value for value in graph.value_info if value.name not in made])
+    unread = scoping.initializer_names(graph) - scoping.all_reads(kept)
+    drop_unread(graph, unread, proto.ir_version < FREE_INITIALIZERS)
+    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
+    proto.metadata_props.add(key=KEY, value=plan.to_json())
+    return proto
+
+
+def _declared(name: str, state: State) -> ValueInfoProto:
+    """The type of a state, as an input or an output."""
+    return helper.make_tensor_value_info(name, state.elem_type, state.shape)

@@ -1,0 +1,74 @@
+"""`stream` and `close` on the command line: what they write, print and exit with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner, Result
+
+from passes.__main__ import app
+from passes.streaming.plan import Reason
+
+SUM = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,2] x) => (float[T,2] y) <int64 axis = {0}> { y = CumSum (x, axis) }"""
+DOCS = Path(__file__).parents[2] / "docs"
+QUICK = ["--executor", "reference", "--verify-budget", "5"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, *QUICK])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "sum.onnxtxt"
+    path.write_text(SUM)
+    return path
+
+
+def test_there_and_back(model: Path, tmp_path: Path) -> None:
+    report, live = tmp_path / "report.json", tmp_path / "live.onnx"
+    done = run("stream", f"{model}", "--axis", "T", "-o", f"{live}", "--json", f"{report}")
+    assert done.exit_code == 0, done.output
+    assert "state cumsum_0_sum -> new_cumsum_0_sum: float32[1,2], at first 0" in done.output
+    told = json.loads(report.read_text())
+    (entry,) = [one for one in onnx.load(live).metadata_props if one.key == "passes.stream"]
+    assert told["stream"] == json.loads(entry.value)
+    assert told["checked"]["verdict"] == "verified"
+    done = run("close", f"{live}", "--axis", "T", "--initial", "cumsum_0_sum=0")
+    assert done.exit_code == 0, done.output
+    closed = onnx.load(tmp_path / "live.closed.onnx")
+    assert [value.name for value in closed.graph.input] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ([], 2, "is needed: the dim of time"),
+        (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
+        (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
+        (["--axis", "T", "--state", "x"], 2, "not of the form IN=OUT"),
+    ],
+)
+def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str) -> None:
+    done = run("stream", f"{model}", *arguments)
+    assert done.exit_code == code
+    assert sentence in " ".join(done.output.replace("│", " ").split())
+    assert [*model.parent.iterdir()] == [model]
+
+
+def test_a_refusal_writes_nothing(model: Path) -> None:
+    model.write_text(SUM.replace("CumSum (x", "CumSum <reverse = 1> (x"))
+    done = run("stream", f"{model}", "--axis", "T")
+    assert done.exit_code == 3
+    assert done.output.endswith("sum.onnxtxt: main/cumsum_0: CumSum sums backwards [backwards]\n")
+    assert [*model.parent.iterdir()] == [model]
+
+
+def test_the_page_has_every_reason() -> None:
+    page = (DOCS / "streaming.md").read_text()
+    for reason in Reason:
+        assert f"\n| `{reason}` |" in page

@@ -1,0 +1,285 @@
+"""`stream`: a sequence in chunks of any length gives what the whole gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+import passes
+from passes.errors import WrongUsage
+from passes.streaming.chunks import Judge, NotSame, Streamed
+from passes.streaming.plan import KEY, CannotStream, Plan
+from passes.verify.executor import Value
+from passes.verify.reference import ReferenceExecutor
+from tests.written import changed
+
+QUICK = Judge("reference", budget=5)
+BOTH = Judge(budget=10)
+
+SCAN = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[B,T,2] x) => (float[B,T,2] y) <float[2] start = {0.5, -1}, int64[1] two = {2}> {
+    sizes = Shape (x)
+    zero = Constant <value_ints = [0]> ()
+    rows = Gather (sizes, zero)
+    shape = Concat <axis = 0> (rows, two)
+    first = Expand (start, shape)
+    last, y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+                    body = step (float[B,2] h, float[B,2] a) => (float[B,2] new, float[B,2] out) {
+        sum = Add (h, a)
+        new = Tanh (sum)
+        out = Identity (new)
+    }> (first, x)
+}"""
+LSTM = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,B,1] x, float[1,B,1] h, float[1,B,1] c) => (float[T,1,B,1] y, float[1,B,1] hn)
+<float[1,4,1] W = {0.5, -1, 0.25, 1}, float[1,4,1] R = {1, 0.5, -0.5, 0.25}> {
+    y, hn, cn = LSTM <hidden_size = 1> (x, W, R, "", "", h, c)
+}"""
+CONV = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[B,1,T] x) => (float[B,1,T] y)
+<float[1,1,3] W = {1, 2, -1}, float[1,1,2] V = {0.5, 1}, int64[6] pads = {0, 0, 2, 0, 0, 0},
+ int64[1] zero = {0}, int64[1] end = {-2}, int64[1] axis = {2}> {
+    padded = Pad (x, pads)
+    a = Conv (padded, W)
+    b = Sigmoid (a)
+    longer = Conv <pads = [2, 2], dilations = [2]> (b, V)
+    y = Slice (longer, zero, end, axis)
+}"""
+STRIDED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[B,1,T] x) => (float[B,1,S] y) <float[1,1,3] W = {1, 2, -1}> {
+    y = Conv <strides = [2], pads = [1, 0]> (x, W)
+}"""
+SUM = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,2] x) => (float[T,2] y) <int64 axis = {0}> {
+    y = CumSum <exclusive = 1> (x, axis)
+}"""
+
+
+def model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+def states(streamed: Streamed) -> dict[str, str]:
+    return {state.input: state.output for state in streamed.plan.states}
+
+
+def run(streamed: Streamed, x: np.ndarray, cuts: list[int]) -> np.ndarray:
+    """The output `y` for `x`, cut so, by what the model itself tells."""
+    (entry,) = [one for one in streamed.model.metadata_props if one.key == KEY]
+    told = json.loads(entry.value)
+    (given,), (made,) = told["inputs"], told["outputs"]
+    sizes = {"B": x.shape[0]}
+    fed: dict[str, Value] = {
+        one["input"]: np.full(
+            [sizes.get(size, size) for size in one["shape"]], one["fill"], one["type"]
+        )
+        for one in told["states"]
+    }
+    pieces = []
+    for chunk in np.split(x, cuts, given["time_axis"]):
+        outputs = ReferenceExecutor().run(streamed.model, {"x": chunk, **fed}).outputs
+        fed = {one["input"]: outputs[one["output"]] for one in told["states"]}
+        pieces.append(np.asarray(outputs["y"]))
+    return np.concatenate(pieces, made["time_axis"])
+
+
+def test_a_scan_over_time() -> None:
+    streamed = passes.stream(model(SCAN), "T", judge=BOTH)
+    (state,) = streamed.plan.states
+    assert (state.input, state.output) == ("scan_5_h", "new_scan_5_h")
+    assert (state.shape, state.type, state.batch_axis) == (("B", 2), "float32", 0)
+    assert state.value == [[0.5, -1.0]]
+    first = state.first({"B": 3})
+    assert first is not None
+    np.testing.assert_array_equal(first, [[0.5, -1]] * 3)
+    assert streamed.verification.errors.ulp == 0
+    assert {node.op_type for node in streamed.model.graph.node} == {"Scan"}
+
+
+def test_chunks_by_what_the_model_tells() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 1, 9)).astype(np.float32)
+    streamed = passes.stream(model(CONV), "T", judge=QUICK)
+    whole = np.asarray(ReferenceExecutor().run(model(CONV), {"x": x}).outputs["y"])
+    np.testing.assert_allclose(run(streamed, x, [1, 4, 5]), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_causal_convolutions_have_a_cache_each() -> None:
+    streamed = passes.stream(model(CONV), "T", judge=BOTH)
+    assert [(one.shape, one.fill) for one in streamed.plan.states] == [(("B", 1, 2), 0.0)] * 2
+
+
+def test_a_stride_asks_for_chunks_of_a_multiple() -> None:
+    streamed = passes.stream(model(STRIDED), "T", judge=QUICK)
+    assert streamed.plan.chunk_multiple == 2
+    assert streamed.plan.outputs[0].every == 2
+
+
+@pytest.mark.parametrize("exclusive", ["0", "1"])
+def test_sums_go_on(exclusive: str) -> None:
+    text = changed(SUM, {"exclusive = 1": f"exclusive = {exclusive}"})
+    assert states(passes.stream(model(text), "T", judge=QUICK)) == {
+        "cumsum_0_sum": "new_cumsum_0_sum"
+    }
+
+
+def test_a_state_that_was_an_input_and_an_output_keeps_its_names() -> None:
+    streamed = passes.stream(model(LSTM), "T", judge=BOTH)
+    assert states(streamed) == {"h": "hn", "c": "new_c"}
+    assert all(state.fill is None and state.value is None for state in streamed.plan.states)
+
+
+def test_states_of_stacked_layers_stay_one_input_and_one_output() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[T,B,1] x, float[2,B,1] h) => (float[T,B,1] y, float[2,B,1] hn)
+    <float[1,1,1] W = {0.5}, float[1,1,1] R = {-1}, int64[1] one = {1}> {
+        h0, h1 = Split <num_outputs = 2> (h)
+        y0, n0 = RNN <hidden_size = 1> (x, W, R, "", "", h0)
+        x1 = Squeeze (y0, one)
+        y1, n1 = RNN <hidden_size = 1> (x1, W, R, "", "", h1)
+        y = Squeeze (y1, one)
+        hn = Concat <axis = 0> (n0, n1)
+    }"""
+    assert states(passes.stream(model(text), "T", judge=QUICK)) == {"h": "hn"}
+
+
+def test_names_of_states_are_chosen() -> None:
+    streamed = passes.stream(model(SCAN), "T", naming=("past.{}", "present.{}"), judge=QUICK)
+    assert states(streamed) == {"past.scan_5_h": "present.scan_5_h"}
+
+
+def test_a_loop_becomes_a_scan_first() -> None:
+    streamed = passes.stream(
+        "golden_models/exported/tensorflow/keras_gru.opset13.onnx", "unk__171", judge=QUICK
+    )
+    (state,) = streamed.plan.states  # not the weights, which the Loop carries
+    assert state.shape == ("unk__170", 2)
+
+
+def test_an_axis_without_a_name() -> None:
+    text = changed(SUM, {"float[T,2] x": "float[4,2] x", "float[T,2] y": "float[4,2] y"})
+    streamed = passes.stream(model(text), "x=0", judge=QUICK)
+    assert streamed.plan.axis == "time"
+    assert streamed.model.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "time"
+
+
+def test_the_last_frame_is_that_of_the_last_chunk() -> None:
+    text = changed(
+        LSTM,
+        {
+            "float[T,1,B,1] y, float[1,B,1] hn": "float[1,B,1] z",
+            "h, c)\n}": "h, c) at = Constant <value_int = -1> () z = Gather (y, at) }",
+        },
+    )
+    streamed = passes.stream(model(text), "T", judge=QUICK)
+    assert streamed.plan.last == ["z"]
+
+
+def test_a_wrong_plan_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    compare = Judge.compare
+
+    def wrong(self: Judge, whole: object, part: object, plan: Plan) -> object:
+        ones = [dataclasses.replace(state, value=None, fill=1.0) for state in plan.states]
+        return compare(self, whole, part, dataclasses.replace(plan, states=ones))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Judge, "compare", wrong)
+    with pytest.raises(NotSame, match="not those of the whole"):
+        passes.stream(model(CONV), "T", judge=QUICK)
+
+
+REFUSED = {
+    "backwards": changed(
+        SCAN, {"scan_input_axes = [1]": "scan_input_axes = [1], scan_input_directions = [1]"}
+    ),
+    "reads-ahead": changed(CONV, {"pads = [2, 2]": "pads = [1, 1]", "{-2}": "{2147483647}"}),
+    "lengths": changed(
+        LSTM,
+        {"float[1,B,1] c)": "float[1,B,1] c, int32[B] l)", 'W, R, "", "", h': 'W, R, "", l, h'},
+    ),
+    "whole-sequence": changed(SUM, {"CumSum <exclusive = 1> (x, axis)": "Softmax <axis = 0> (x)"}),
+    "number-of-frames": changed(
+        SUM,
+        {
+            "y = CumSum <exclusive = 1> (x, axis)": "n = Size (x) m = Cast <to = 1> (n) "
+            "y = Div (x, m)"
+        },
+    ),
+    "initial-state": changed(
+        LSTM,
+        {
+            "y, hn, cn = LSTM": "twice = Add (c, c) y, hn, cn = LSTM",
+            "h, c)\n}": "h, twice)\n}",
+        },
+    ),
+    "loop": changed(
+        SUM,
+        {
+            "<int64 axis = {0}>": "<bool c = {1}>",
+            "CumSum <exclusive = 1> (x, axis)": "If <then_branch = t () => (float[n,2] p) "
+            "{ p = Neg (x) }, else_branch = e () => (float[n,2] q) { q = Abs (x) }> (c)",
+        },
+    ),
+    "unsupported": changed(SUM, {"CumSum <exclusive = 1> (x, axis)": "Unique <axis = 0> (x)"}),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_refusals_name_the_node_and_the_reason(code: str) -> None:
+    with pytest.raises(CannotStream) as caught:
+        passes.stream(model(REFUSED[code]), "T", judge=QUICK)
+    assert caught.value.reason == code
+    assert str(caught.value).startswith("main/")
+
+
+MIXED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,K] x, float[4,2] w) => (float[P,Q] y) <int64[2] flat = {4, -1}> {
+    turned = Transpose (x)
+    y = Mixes (x)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "axis", "sentence"),
+    [
+        ("ReduceMean <keepdims = 1> (x)", "T", "ReduceMean reduces or sums over time"),
+        ("MatMul (turned, x)", "T", "MatMul reduces or sums over time"),
+        ("MatMul (x, turned)", "T", "MatMul combines frames with all others"),
+        ('Einsum <equation = "tk,sk->t"> (x, x)', "T", "Einsum multiplies frames by others"),
+        ("Concat <axis = 0> (x, x)", "T", "Concat gives another number of frames"),
+        ("Reshape (x, flat)", "T", "Reshape does not keep the frames in their order"),
+        ("LayerNormalization <axis = 0> (x, x)", "T", "reads 'x', which depends on time"),
+        ("Add (x, w)", "T", "the model fails at other numbers of frames: Add 'y' failed"),
+    ],
+)
+def test_what_mixes_frames_is_refused(op: str, axis: str, sentence: str) -> None:
+    with pytest.raises(CannotStream, match=sentence):
+        passes.stream(model(changed(MIXED, {"Mixes (x)": op})), axis, judge=QUICK)
+
+
+def test_wrong_names_are_told() -> None:
+    with pytest.raises(WrongUsage, match="no input has a dim 'time'; the nearest"):
+        passes.stream(model(SCAN), "time")
+    with pytest.raises(WrongUsage, match="has 3 axes, none of them is '7'"):
+        passes.stream(model(SCAN), "x=7")
+    with pytest.raises(WrongUsage, match="no output 'cn'"):
+        passes.stream(model(LSTM), "T", states={"c": "cn"})
+
+
+@pytest.mark.parametrize(
+    ("file", "axis", "count"),
+    [
+        ("jax/recurrence_of_any_batch.opset21", "T", 1),
+        ("jax/selective_scan.opset21", "in_0=0,in_1=0,in_2=0,in_3=0", 1),
+        ("tensorflow/keras_stacked.opset18", "unk__339", 3),
+        ("tensorflow/v1_cell_ragged.opset18", "unk__179", 3),
+        ("torch/gru.opset13", "x0_d1", 1),
+        ("torch/lstm_given_state.opset13", "x0_d0", 2),
+        ("torch/scan_min_gru_of_any_size.opset18", "time", 1),
+    ],
+)
+def test_models_of_exporters(file: str, axis: str, count: int) -> None:
+    streamed = passes.stream(f"golden_models/exported/{file}.onnx", axis, judge=QUICK)
+    assert len(streamed.plan.states) == count
