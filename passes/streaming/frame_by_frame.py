@@ -62,8 +62,13 @@ def _normalizes(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 @streamed("BatchNormalization", "MaxPool", "AveragePool", "LpPool")
 def _of_channels(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     frames, pools = at.only(), op_of(node).endswith("Pool")
-    apart = frames.axis < 2 if pools else frames.axis != 1 and len(node.output) == 1
-    at.need(apart, Reason.WHOLE, "pools over time" if pools else "normalizes over time")
+    apart = frames.axis < 2 if pools else frames.axis != 1
+    # a second output is the statistics of all, or where in the whole the largest elements are
+    at.need(
+        apart and len(node.output) == 1,
+        Reason.WHOLE,
+        "pools over time" if pools else "normalizes over time",
+    )
     return at.keep(node, *[frames] * len(node.output))
 
 
