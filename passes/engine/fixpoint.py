@@ -44,19 +44,21 @@ class Engine:
     clean: Callable[[ModelProto], None] | None = None
 
     def fixpoint(self, model: Model) -> list[Round]:
-        """Apply until nothing changes; with a target opset, in a single round.
+        """Apply until nothing changes; with a target opset, in a single round. Rounds that leave
+        fewer nodes come to an end, and do not count.
 
         Raises:
             NotConverging: the rules undo each other's work.
         """
         rounds: list[Round] = []
-        first = model
-        while not _too_often(len(rounds), first):
+        first, times = model, 0
+        while not _too_often(times, first):
             rounds.append(self.round(model))
             if self.target is not None or not rounds[-1].rewritten:
                 return rounds
             if self.clean is not None:
                 self.clean(rounds[-1].proto)
+            times += _size(rounds[-1].after) >= _size(model)
             model = rounds[-1].after
         rules = ", ".join(rule.name for rule in self.rules)
         raise NotConverging(f"the rules {rules} still change the model after {len(rounds)} rounds")
@@ -163,6 +165,11 @@ def settle(
             if _too_often(changes[phase], first):
                 raise NotConverging(f"the phase {phase.name!r} still changes the model")
     return rounds
+
+
+def _size(model: Model) -> int:
+    """The number of nodes, at every depth."""
+    return sum(len(graph.node) for _, graphs in model.graphs for graph in graphs)
 
 
 def _too_often(times: int, model: Model) -> bool:
