@@ -19,7 +19,7 @@ def test_a_code_is_explained_with_the_rule_that_gives_it() -> None:
     text = explanation("batch-not-static")
     assert text is not None
     assert text.startswith("batch-not-static (scan-8): ")
-    assert "batch size is not known" in text
+    assert "batch size is unknown" in text
 
 
 def test_a_code_that_several_rules_give_has_a_line_for_each() -> None:

@@ -121,8 +121,10 @@ def product(a: Array, b: Array) -> Array:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
+        wide = np.promote_types(a.dtype, np.float32)  # in which numpy adds float16 up, too
         with np.errstate(all="ignore"):
-            found = np.einsum("...ij,...jk->...ik", rows, columns)
+            found = np.einsum("...ij,...jk->...ik", rows.astype(wide), columns.astype(wide))
+            found = found.astype(a.dtype)
         lost = [axis for axis, one in ((-2, a), (-1, b)) if one.ndim == 1]
         return np.asarray(np.squeeze(found, tuple(lost)))
     found = np.matmul(a, b)
