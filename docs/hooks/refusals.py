@@ -23,6 +23,7 @@ import onnx
 
 import passes.__main__
 from passes.choices import Target
+from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 
 ROOT = Path(__file__).parents[2]
@@ -91,8 +92,9 @@ def command_of(path: Path) -> tuple[str, list[str]]:
     words = _command(folder, options)
     if "opset" in metadata or folder == "upgrade":
         words += ["--opset", metadata.get("opset", "9")]
+    declared = options_of(load_commands()[words[0]].options)
     for name, value in options.items():
-        flag = f"--{'set' if name == 'values' else name.replace('_', '-')}"
+        flag = f"--{declared[name].key}" if name in declared else f"--{name.replace('_', '-')}"
         words += [flag] if value == "yes" else [flag, value]
     return metadata["refused"], [words[0], f"{path.relative_to(ROOT)}", *words[1:]]
 
