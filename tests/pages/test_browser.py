@@ -234,7 +234,7 @@ def test_a_batch(opened: Opened, tmp_path: Path) -> None:
     Batch([(task, Limits(120)) for task in tasks], local(1), html=place).run()
 
     page = opened(place)
-    assert page.get_by_role("heading", level=1).inner_text() == "3 of 4 models did not get there"
+    assert page.get_by_role("heading", level=1).inner_text() == "3 of 4 models failed"
 
     def column(number: int) -> list[str]:
         return [
