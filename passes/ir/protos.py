@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -69,15 +70,18 @@ def with_initializers(
 
 
 def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
-    for part, value in source.ListFields():
+    for part in source.DESCRIPTOR.fields:
         if part.name in without:
             continue
         if part.is_repeated:
-            getattr(copy, part.name).extend(value)
+            getattr(copy, part.name).extend(getattr(source, part.name))
+        elif not source.HasField(part.name):
+            continue
         elif part.message_type is not None:
-            getattr(copy, part.name).CopyFrom(value)
+            getattr(copy, part.name).CopyFrom(getattr(source, part.name))
         else:
-            setattr(copy, part.name, value)
+            with suppress(UnicodeDecodeError):  # a damaged text, such as a producer's name
+                setattr(copy, part.name, getattr(source, part.name))
 
 
 class Repeated(Protocol[Item]):

@@ -37,7 +37,8 @@ def carry_captures(site: Site) -> Edit:
     are. `prune-loop` does the opposite.
 
     Refuses:
-    - `not-a-tensor`: a captured value is a sequence or an optional, or its type is not known
+    - `not-a-tensor`: a captured value is a sequence or an optional, or its type is unknown
+    - `unknown-rank`: the rank of a captured value is unknown; onnxruntime needs that of a state
     """
     form = LoopForm.from_node(site.node, site.opset)
     captured = [name for name in form.captured if site.constant(name) is None]
@@ -59,7 +60,9 @@ def _carried(site: Site, graph: GraphProto, name: str) -> Carried:
     if not elem_type_of(known):
         raise Refused("not-a-tensor", f"{name!r} is not known to be a tensor", [site.path, name])
     dims = dims_of(known)
-    sizes = dims and tuple(dim if isinstance(dim, int) else None for dim in dims)
+    if dims is None:
+        raise Refused("unknown-rank", f"the rank of {name!r} is unknown", [site.path, name])
+    sizes = tuple(dim if isinstance(dim, int) else None for dim in dims)
     kind = tensor_type(elem_type_of(known), sizes)
     state = Carried(name, *(site.fresh(f"{name}/{part}") for part in ("kept", "next", "last")))
     graph.input.append(helper.make_value_info(state.body_input, kind))

@@ -45,8 +45,7 @@ QUICK = ("jax/cell_lstm.opset21", "jax/cell_gru_rows.opset21", "tensorflow/v1_ce
 def test_exported_cells_become_operators(name: str, operator: str) -> None:
     path = FOLDER / f"{name}.onnx"
     model = passes.optimize(path).model
-    kinds = [node.op_type for node in model.graph.node]
-    kinds += [inner.op_type for node in model.graph.node for inner in scope.inner_nodes(node)]
+    kinds = {place.node.op_type for place in scope.walk_model(model)}
     assert operator in kinds
     data = FOLDER / name.partition(".")[0]
     inputs, outputs = (np.load(f"{data}.{kind}.npz") for kind in ("inputs", "outputs"))
