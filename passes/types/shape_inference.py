@@ -6,7 +6,15 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 import onnx
-from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
@@ -117,12 +125,27 @@ def objection(model: ModelProto, *, check_types: bool = False) -> str:
     """
     if any(map(_negative, _sizes(model))):
         model = _without_negative(model)
+    if any(map(_miscounts, _nodes(model))):
+        return "a Split has another number of outputs than its num_outputs"
     try:
         onnx.shape_inference.infer_shapes(model, check_types, strict_mode=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
         first, *_ = str(error).splitlines() or [""]  # what comes later may only follow from it
         return first.rpartition("] ")[2].strip().rstrip(".") or "it is not valid"
     return ""
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    owners: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    for owner in owners:
+        for graph in scoping.graphs_below(owner):
+            yield from graph.node
+
+
+def _miscounts(node: NodeProto) -> bool:
+    """Return whether it is a Split at which onnx's inference would end the process."""
+    counts = {one.i for one in node.attribute if one.name == "num_outputs"}
+    return op_of(node) == "Split" and not counts <= {len(node.output)}
 
 
 def _large(sizes: Sequence[int]) -> bool:

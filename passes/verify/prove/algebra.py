@@ -1,0 +1,334 @@
+"""What binds variables, recurrences, and terms with values in the place of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from passes.verify.prove.conditions import MOST_WRITTEN_OUT, Conditions
+from passes.verify.prove.integers import polynomial
+from passes.verify.prove.numbers import BOOL, INT64, Contradiction, Value, Values
+from passes.verify.prove.terms import Term, subterms
+
+__all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
+
+
+class Algebra(Conditions):
+    """The terms of a proof, and what is known on the path that is studied."""
+
+    def close(self, variables: Sequence[Term], body: Term) -> Term:
+        """The function of these variables and placeholders that the term is."""
+        height = 1 + body.height
+        bound = [
+            self.terms.make(f"b{one.op[0]}", (height, number, *_kind(one)))
+            for number, one in enumerate(variables)
+        ]
+        values: dict[Term, Value] = {}
+        for old, new in zip(variables, bound, strict=True):
+            values[old] = self.lift(new) if old.op == "var" else self.applied_to(new)
+        return self.terms.lam(height, bound, self.subst(body, values))
+
+    def apply(self, function: Term, values: Sequence[Value]) -> Term:
+        """What a function gives at these values."""
+        assert isinstance(function.data, tuple)
+        return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
+
+    def opened(self, function: Term, sizes: Sequence[Term | None] = ()) -> tuple[list[Term], Term]:
+        """New variables for those that a function binds, and its body over them."""
+        assert isinstance(function.data, tuple)
+        variables: list[Term] = []
+        values: list[Value] = []
+        for number, one in enumerate(function.data):
+            if one.op == "bp":
+                made = self.terms.make("ph", (self.terms.serial(), *one.data[2:]))
+                values.append(self.applied_to(made))
+            else:
+                made = self.variable(sizes[number] if number < len(sizes) else None)
+                values.append(self.lift(made))
+            variables.append(made)
+        return variables, self.apply(function, values)
+
+    def placeholder(self, dtype: str) -> Term:
+        """A new placeholder of an array of this element type."""
+        return self.terms.make("ph", (self.terms.serial(), dtype))
+
+    def applied_to(self, placeholder: Term) -> Callable[[tuple[Term, ...]], Term]:
+        """The elements of a placeholder, a function of indices."""
+        assert isinstance(placeholder.data, tuple)
+        dtype = placeholder.data[-1]
+
+        def element(indices: tuple[Term, ...]) -> Term:
+            return self.opaque(dtype, "app", dtype, (placeholder, *indices))
+
+        return element
+
+    def opaque(self, dtype: str, op: str, data: Hashable, args: Iterable[Term]) -> Term:
+        """An element that nothing is known about but what it is made of."""
+        made = self.terms.make(op, data, args)
+        if dtype == INT64:
+            return self.lift(made)
+        return self.boolean(made) if dtype == BOOL else made
+
+    def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
+        """A term with values for variables, simplified; `whole`: anew in every part."""
+        uids = {one.uid for one in values}
+        memo: dict[Term, Term] = {}
+
+        def again(one: Term) -> Term:
+            if not whole and not one.free & uids:
+                return one
+            if one not in memo:
+                memo[one] = made(one)
+            return memo[one]
+
+        def made(one: Term) -> Term:
+            value = values.get(one)
+            if value is not None:
+                assert isinstance(value, Term)
+                return value
+            match one.op:
+                case "poly":
+                    total = self.zero
+                    for mono, factor in polynomial(one).items():
+                        parts = self.product(self.lift(again(atom)) for atom in mono)
+                        total = self.add(total, self.scaled(parts, factor))
+                    return total
+                case "lam":
+                    variables, body = self.opened(one)
+                    return self.close(variables, again(body))
+                case "app":
+                    function = values.get(one.args[0])
+                    indices = tuple(map(again, one.args[1:]))
+                    if function is None:
+                        return self.applied_to(one.args[0])(indices)
+                    assert not isinstance(function, Term)
+                    return function(indices)
+            return self.rebuilt(one, tuple(map(again, one.args)))
+
+        return again(term)
+
+    def rebuilt(self, term: Term, args: tuple[Term, ...]) -> Term:
+        """The operator of a term on other terms, in normal form."""
+        match term.op:
+            case "idiv":
+                return self.idiv(*args)
+            case "min":
+                return self.least(*args)
+            case "max":
+                return self.most(*args)
+            case "ge0":
+                return self.ge0(*args)
+            case "eq0":
+                return self.eq0(*args)
+            case "not":
+                return self.negation(*args)
+            case "and":
+                return self.all(args)
+            case "or":
+                return self.any(args)
+            case "ite":
+                return self.ite(*args)
+            case "st":
+                return self.state(args[0], args[1], args[2:])
+            case "red":
+                return self.reduced(term.data, args[:-1], args[-1])
+            case "forall":
+                return self.for_all(*args)
+            case "ew" | "elem":
+                assert isinstance(term.data, tuple)
+                if term.op == "ew":
+                    return self.elementwise(term.data[0], term.data[1], term.data[2], args)
+                return self.opaque(term.data[-1], "elem", term.data, args)
+            case "trips":
+                made = self.terms.make("trips", None, args)
+                self.bound_trips(made)
+                return self.lift(made)
+        return self.terms.make(term.op, term.data, args) if args else term
+
+    def bound_trips(self, atom: Term) -> None:
+        """Know how many iterations a loop with a condition runs at most."""
+        own = self.sum({(atom,): 1})
+        limit = [self.sub(atom.args[0], own)] if atom.args[0].op == "poly" else []
+        self.bound(atom, own, *limit)
+
+    def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
+        """An operator by element."""
+        args = tuple(args)
+        folded = self._folded(op, attributes, dtype, args)
+        if folded is not None:
+            return folded
+        if op in _COMMUTE:
+            args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
+        return self.opaque(dtype, "ew", (op, attributes, dtype), args)
+
+    def _folded(
+        self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
+    ) -> Term | None:
+        """What IEEE 754 gives of constants, and of a Cast there and back."""
+        (first, *_) = args
+        if op == "Cast":
+            assert isinstance(attributes, tuple)
+            source = attributes[0]
+            known = self.number(first) if first.op == "poly" else None
+            if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
+                return self.literal(dtype, np.dtype(dtype).type(known))
+            inner = first.data
+            if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
+                unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
+                lossless = (dtype, source) in _LOSSLESS or (unsaturated and source == "float32")
+                if inner[1][0] == dtype and lossless:
+                    return first.args[0]
+            return None
+        exact = _EXACT_OPERATORS.get(op)
+        if exact is None or any(one.op != "const" or one.data[0] not in _EXACT for one in args):  # type: ignore[index]
+            return None
+        values = [np.frombuffer(bytes.fromhex(one.data[1]), one.data[0])[0] for one in args]  # type: ignore[index]
+        with np.errstate(all="ignore"):
+            return self.literal(dtype, exact(*values))
+
+    def literal(self, dtype: str, item: Any) -> Term:
+        """The term of a value."""
+        if dtype == INT64:
+            return self.whole(int(item))
+        if dtype == BOOL:
+            return self.truth(bool(item))
+        bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
+        return self.terms.make("const", (dtype, bits, str(item)))
+
+    def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
+        """A reduction over axes of these sizes of a function of their indices; axes of size 1 are
+        none."""
+        assert isinstance(data, tuple)
+        if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
+            return self.zero
+        if any(self.number(size) == 1 for size in sizes):
+            variables, inner = self.opened(body, sizes)
+            alone = {
+                one: self.zero
+                for one, size in zip(variables, sizes, strict=True)
+                if self.number(size) == 1
+            }
+            kept = [one for one in variables if one not in alone]
+            left = [size for size in sizes if self.number(size) != 1]
+            inner = self.subst(inner, alone)
+            if not kept and (data[0] in _OF_ONE_IS_ITSELF or data == ("ReduceSum", INT64)):
+                return inner
+            sizes, body = left, self.close(kept, inner)
+        return self.opaque(data[-1], "red", data, (*sizes, body))
+
+    def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
+        """What the first state of a recurrence is before an iteration."""
+        assert isinstance(recurrence.data, tuple)
+        dtypes = recurrence.data
+        count = len(dtypes)
+        known = self.number(iteration)
+        if known == 0:
+            return self.apply(recurrence.args[0], indices)
+        if known is not None and 0 < known <= MOST_WRITTEN_OUT:
+            return self.step_of(recurrence, self.whole(known - 1), indices)
+        assert count
+        return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
+
+    def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
+        """What the first state of a recurrence is after an iteration."""
+        assert isinstance(recurrence.data, tuple)
+        count = len(recurrence.data)
+
+        def before(number: int) -> Callable[[tuple[Term, ...]], Term]:
+            own = self.focused(recurrence, number)
+            return lambda at: self.state(own, iteration, at)
+
+        states = [before(number) for number in range(count)]
+        return self.apply(recurrence.args[count], [iteration, *indices, *states])
+
+    def focused(self, recurrence: Term, first: int) -> Term:
+        """The recurrence of another of its states, without those that it does not depend on."""
+        assert isinstance(recurrence.data, tuple)
+        if not first:
+            return recurrence
+        count = len(recurrence.data)
+        states = [self.placeholder(dtype) for dtype in recurrence.data]
+        inits, steps = [], []
+        for init, step in zip(recurrence.args[:count], recurrence.args[count:], strict=True):
+            inits.append(self.opened(init))
+            assert isinstance(step.data, tuple)
+            rank = len(step.data) - 1 - count
+            variables = [self.variable() for _ in range(1 + rank)]
+            values: list[Value] = [*map(self.lift, variables), *map(self.applied_to, states)]
+            steps.append((variables, self.apply(step, values)))
+        return self.recurrence(first, states, inits, steps)
+
+    def recurrence(
+        self,
+        first: int,
+        states: Sequence[Term],
+        inits: Sequence[tuple[Sequence[Term], Term]],
+        steps: Sequence[tuple[Sequence[Term], Term]],
+    ) -> Term:
+        """A recurrence of what the state `first` depends on, in the order in which it does.
+
+        An initial value is a function of indices, a step one of the iteration and indices, in
+        which placeholders are the states before it.
+        """
+        place = {one: number for number, one in enumerate(states)}
+        order = [first]
+        for number in order:
+            for one in subterms(steps[number][1]):
+                if one in place and place[one] not in order:
+                    order.append(place[one])
+        kept = [states[number] for number in order]
+        assert all(isinstance(one.data, tuple) for one in kept)
+        return self.terms.make(
+            "rec",
+            tuple(str(one.data[-1]) for one in kept),  # type: ignore[index]
+            [self.close(*inits[number]) for number in order]
+            + [self.close([*steps[number][0], *kept], steps[number][1]) for number in order],
+        )
+
+
+#: Floating-point operators whose operands may change places without another bit, NaN aside.
+_COMMUTE = {"Add", "Mul", "Equal", "Xor"}
+#: Reductions that give the element where there is one; a sum makes 0 of -0.
+_OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
+
+
+#: What every machine computes to the same bits.
+_EXACT = {"float32", "float64"}
+_EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Sqrt": np.sqrt,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Equal": np.equal,
+}
+#: Every value of the first type is one of the second.
+_LOSSLESS = {
+    ("float8_e4m3fn", "float32"),
+    ("float8_e4m3fnuz", "float32"),
+    ("float8_e5m2fnuz", "float32"),
+    ("int4", "int8"),
+    ("uint4", "uint8"),
+    ("float16", "float32"),
+    ("bfloat16", "float32"),
+    ("float32", "float64"),
+    ("float16", "float64"),
+    ("int32", "float64"),
+    ("int32", "int64"),
+    ("int8", "int32"),
+    ("uint8", "int32"),
+    ("int16", "int32"),
+    ("uint16", "int32"),
+}
+
+
+def _kind(leaf: Term) -> tuple[str, ...]:
+    """The element type of a placeholder, nothing of a variable."""
+    assert leaf.op == "var" or isinstance(leaf.data, tuple)
+    return () if leaf.op == "var" else (str(leaf.data[-1]),)  # type: ignore[index]

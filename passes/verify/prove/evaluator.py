@@ -1,0 +1,374 @@
+"""Evaluates a graph over terms: every node in order, its obligations whether or not it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    OperatorSetIdProto,
+    defs,
+    helper,
+    numpy_helper,
+)
+
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.model import Model
+from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
+from passes.ir.versions import OLDEST_OPSET
+from passes.verify.prove.algebra import INT64, Algebra
+from passes.verify.prove.arrays import Array, NotProvable, constant
+from passes.verify.prove.terms import Term
+
+Values = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a condition is required; `is_shown`: also of the original it has to be shown, which
+    does not fail without it but answers otherwise."""
+
+    text: str
+    is_shown: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Fails(Exception):
+    """The model fails for certain on this path, for the reason given."""
+
+
+class Fork(Exception):
+    """Whether this condition holds decides how the evaluation continues."""
+
+    def __init__(self, condition: Term, *, certain: bool = False) -> None:
+        super().__init__(str(condition))
+        self.condition = condition
+        self.certain = certain  # where it does not hold the original fails
+
+
+@dataclass
+class Call:
+    """A node, its inputs and its attributes with the defaults of its version."""
+
+    evaluator: Evaluator
+    node: NodeProto
+    inputs: list[Array | None]
+    opset: int
+    attributes: Mapping[str, Any]
+    values: Values
+
+    @property
+    def algebra(self) -> Algebra:
+        """The terms."""
+        return self.evaluator.algebra
+
+    def array(self, position: int) -> Array:
+        """An input that the operator needs."""
+        found = self.optional(position)
+        if found is None:
+            raise NotProvable("shape", f"{op_of(self.node)} without its input {position}")
+        return found
+
+    def optional(self, position: int) -> Array | None:
+        """An input, None where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def alike(self, *arrays: Array) -> None:
+        """See that arrays have one element type. Raises NotProvable."""
+        found = sorted({array.dtype for array in arrays})
+        if len(found) > 1:
+            raise NotProvable("type", f"{self.evaluator.place()}: {' and '.join(found)}")
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis that may count from the end."""
+        if not -rank <= axis < rank:
+            raise NotProvable("axis", f"axis {axis} of {rank}")
+        return axis % rank
+
+    def value(self, name: str) -> Array:
+        """A value that the node sees. Raises NotProvable where there is none."""
+        if name not in self.values:
+            raise NotProvable(
+                "model", f"{self.evaluator.place()} reads {name!r}, which is no value"
+            )
+        return self.values[name]
+
+    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
+        """Axes that may count from the end, each of them once."""
+        found = [self.axis(one, rank) for one in axes]
+        if len(set(found)) != len(found):
+            raise NotProvable("axis", f"{op_of(self.node)}: an axis twice")
+        return found
+
+    def numbers(self, position: int, name: str) -> list[int] | None:
+        """Whole numbers, an attribute in old opsets, later an input; None where there are none."""
+        if self.attributes.get(name) is not None:
+            return [int(one) for one in self.attributes[name]]
+        given = self.optional(position)
+        return None if given is None else given.numbers()
+
+
+Operator = Callable[[Call], "list[Array]"]
+_TABLE: dict[str, Operator] = {}
+
+
+def operator(*names: str) -> Callable[[Operator], Operator]:
+    """Enter a function into the table of operators."""
+
+    def enter(function: Operator) -> Operator:
+        _TABLE.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+@dataclass
+class Evaluator:
+    """One model on one path; `original`: its obligations may be taken to hold."""
+
+    model: Model
+    algebra: Algebra
+    original: bool
+    assumed: set[str] = field(default_factory=set)
+    path: list[str] = field(default_factory=list)
+    is_vacuous: bool = False  # within a body that never runs
+    _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
+
+    # obligations
+
+    def require(self, condition: Term, why: str | Reason) -> None:
+        """Note what has to hold for the node to answer.
+
+        Raises:
+            Fails: it does not.
+            Fork: it may not, and the new model is studied.
+            NotProvable: it is not shown, and has to be.
+        """
+        if condition is self.algebra.true:
+            return
+        reason = why if isinstance(why, Reason) else Reason(f"{self.place()}: {why}")
+        if self._pending:
+            self._pending[-1].append((condition, reason))
+            return
+        if self.algebra.proves(condition):
+            return
+        if condition is self.algebra.false and not reason.is_shown:
+            raise Fails(reason.text)
+        if condition.free:
+            raise NotProvable("obligation", f"{reason}: {condition}")
+        choice = self.algebra.choice(condition)
+        if choice is not None:
+            raise Fork(choice)
+        if reason.is_shown:
+            raise NotProvable("overflow", f"{reason}: {condition}")
+        raise Fork(condition, certain=self.original)
+
+    def whole_numbers(self, array: Array) -> Array:
+        """An array of int64 that is compared, divided or used as an index: its numbers are what
+        the terms tell unless one of them overflows, which is shown not to be."""
+        if array.dtype != INT64:
+            return array
+        variables, value = array.generic()
+        condition = self.algebra.fits(value)
+        if condition is not None:
+            why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
+            self._everywhere(array, variables, condition, why)
+        return array
+
+    def for_each(self, array: Array, condition: Callable[[Term], Term], why: str) -> None:
+        """Require a condition of every element."""
+        variables, value = array.generic()
+        self._everywhere(array, variables, condition(value), why)
+
+    def _everywhere(
+        self, array: Array, variables: Sequence[Term], condition: Term, why: str | Reason
+    ) -> None:
+        for size, index in reversed(list(zip(array.shape, variables, strict=True))):
+            condition = self.algebra.for_all(size, self.algebra.close([index], condition))
+        self.require(condition, why)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether what is evaluated is a part that may not run."""
+        return bool(self._pending)
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[tuple[Term, Reason]]]:
+        """Collect what is required within, for whoever knows when it counts."""
+        found: list[tuple[Term, Reason]] = []
+        self._pending.append(found)
+        try:
+            yield found
+        finally:
+            self._pending.pop()
+
+    def decide(self, condition: Term, why: str) -> bool:
+        """Return whether a condition holds, on this path.
+
+        Raises:
+            Fork: it is both ways.
+            NotProvable: it depends on an iteration, or an index.
+        """
+        if condition is self.algebra.true or self.algebra.proves(condition):
+            return True
+        if condition is self.algebra.false or self.algebra.proves(self.algebra.negation(condition)):
+            return False
+        atom = condition
+        while atom.op in ("and", "or", "not", "ite"):
+            atom = atom.args[0]
+        if condition.free:
+            raise NotProvable("decision", f"{self.place()}: {why}: {condition}")
+        raise Fork(self.algebra.choice(atom) or atom)
+
+    def given(self, condition: Term, why: str) -> None:
+        """See that a condition holds where the operator need not fail without it.
+
+        Raises:
+            NotProvable: it may not.
+        """
+        if not self.decide(condition, why):
+            raise NotProvable("operator", f"{self.place()}: {why}: {condition}")
+
+    def same(self, left: Term, right: Term, why: str) -> None:
+        """Require two sizes to be equal."""
+        self.require(self.algebra.eq0(self.algebra.sub(left, right)), why)
+
+    def place(self) -> str:
+        """The node that is evaluated."""
+        return "/".join(self.path) or "main"
+
+    # graphs
+
+    def constants(self, graph: GraphProto) -> Values:
+        """The initializers of a graph."""
+        if graph.sparse_initializer:
+            raise NotProvable("sparse", f"{self.place()}: a sparse initializer")
+        return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
+
+    def run(self, nodes: Sequence[NodeProto], values: Values, opsets: Mapping[str, int]) -> Values:
+        """The values after these nodes."""
+        for number, node in enumerate(nodes):
+            self.path.append(node.name or f"{node.op_type}_{number}")
+            outputs = self._node(node, values, opsets)
+            for name, value in zip(node.output, outputs, strict=False):
+                if name:
+                    values[name] = value
+            self.path.pop()
+        return values
+
+    def graph(self, graph: GraphProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
+        """The outputs of a graph that sees these values."""
+        inner = self.run(graph.node, {**values, **self.constants(graph)}, opsets)
+        return [inner[one.name] for one in graph.output]
+
+    def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
+        for name in node.input:
+            if name and name not in values:
+                raise NotProvable("model", f"{self.place()} reads {name!r}, which does not exist")
+        inputs = [values[name] if name else None for name in node.input]
+        for function in self.model.proto.functions:
+            if function_key(function) == called_key(node):
+                return self._called(function, node, inputs)
+        handler = _TABLE.get(op_of(node))
+        if node.op_type == "Constant" and len(node.attribute) != 1:
+            raise NotProvable("model", f"{self.place()}: a Constant without one value")
+        tensor = constant_tensor(node)
+        if tensor is not None:
+            return [constant(self.algebra, self.model.read(tensor))]
+        if handler is None or not is_onnx_domain(node.domain):
+            raise NotProvable("operator", f"{self.place()}: {op_of(node)} is not modelled")
+        opset = opsets[""]
+        return handler(Call(self, node, inputs, opset, _attributes(node, opset), values))
+
+    def _called(
+        self, function: FunctionProto, node: NodeProto, inputs: list[Array | None]
+    ) -> list[Array]:
+        names = [*function.input]
+        given: dict[str, Array | None] = dict(zip(names, inputs, strict=False))
+        chosen = {one.name: one for one in (*function.attribute_proto, *node.attribute)}
+        nodes = [_bound(one, chosen) for one in function.node]
+        opsets = versions(function.opset_import)
+        left_out = {name for name in names if given.get(name) is None}
+        for one in nodes:
+            for place, name in enumerate(one.input):
+                one.input[place] = "" if name in left_out else name
+        values = {name: value for name, value in given.items() if value is not None}
+        inner = self.run(nodes, values, opsets)
+        return [inner[name] for name in function.output]
+
+
+def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """The opset of each domain.
+
+    Raises:
+        NotProvable: the operators of ONNX are older than what is modelled.
+    """
+    found = {plain_domain(one.domain): one.version for one in imported}
+    if found.get("", 0) < OLDEST_OPSET:
+        raise NotProvable("opset", f"opset {found.get('', 0)}")
+    return found
+
+
+def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node of a function with the attributes that its caller chooses."""
+    made = NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for one in node.attribute:
+        if one.type == AttributeProto.GRAPH and _refers(one.g):
+            raise NotProvable("function", "a body whose attributes the caller chooses")
+        if not one.ref_attr_name:
+            made.attribute.append(one)
+        elif one.ref_attr_name in chosen:
+            new = made.attribute.add()
+            new.CopyFrom(chosen[one.ref_attr_name])
+            new.name = one.name
+    return made
+
+
+def _refers(graph: GraphProto) -> bool:
+    return any(
+        attribute.ref_attr_name or (attribute.type == AttributeProto.GRAPH and _refers(attribute.g))
+        for node in graph.node
+        for attribute in node.attribute
+    )
+
+
+def _attributes(node: NodeProto, opset: int) -> dict[str, Any]:
+    """The attributes of a node, with the defaults of its version; None where there is none."""
+    schema = defs.get_schema(node.op_type, opset, "")
+    found: dict[str, Any] = {}
+    for name, declared in schema.attributes.items():
+        default = declared.default_value
+        found[name] = _value(default) if default.type else None
+    for one in node.attribute:
+        if one.ref_attr_name:
+            raise NotProvable("function", "an attribute that the caller chooses")
+        found[one.name] = _value(one)
+    return found
+
+
+def _value(attribute: AttributeProto) -> Any:
+    if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        return None
+    if attribute.type == AttributeProto.TENSOR:
+        return numpy_helper.to_array(attribute.t)
+    value = helper.get_attribute_value(attribute)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def dtype_name(element: int) -> str:
+    """The element type of a number of ONNX. Raises NotProvable."""
+    if element not in helper.get_all_tensor_dtypes():
+        raise NotProvable("type", f"an element type {element}")
+    name = np.dtype(helper.tensor_dtype_to_np_dtype(element)).name
+    return "string" if name in ("object", "str") else str(name)

@@ -1,0 +1,386 @@
+"""Loops as recurrences: what a state is before an iteration, as a term that holds the initial value
+and the step, with all that the body reads from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from passes.loops.form import Kind, LoopForm
+from passes.verify.prove.algebra import BOOL, INT64
+from passes.verify.prove.arrays import Array, Indices, NotProvable
+from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
+from passes.verify.prove.integers import polynomial
+from passes.verify.prove.states import Iteration, State, before, solved
+from passes.verify.prove.terms import Term
+
+#: Of how many iterations at most each is a case of its own, where a condition may end them.
+_FEW_TRIPS = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a loop gives."""
+
+    trips: Term
+    finals: list[Array]
+    collected: list[Array]
+
+
+@operator("If")
+def branches(call: Call) -> list[Array]:
+    """One branch where the condition is known on this path, else both by element."""
+    evaluator, algebra = call.evaluator, call.algebra
+    condition = call.array(0).scalar()
+    graphs = {one.name: one.g for one in call.node.attribute}
+    opsets = {"": call.opset}
+    then, other = graphs["then_branch"], graphs["else_branch"]
+    if not condition.free or condition in (algebra.true, algebra.false):
+        chosen = then if evaluator.decide(condition, "a condition") else other
+        return evaluator.graph(chosen, call.values, opsets)
+    sides = []
+    for graph, holds in ((then, condition), (other, algebra.negation(condition))):
+        try:
+            with evaluator.collecting() as required:
+                sides.append(evaluator.graph(graph, call.values, opsets))
+        except Fails as error:
+            raise NotProvable("branch", f"a branch that fails: {error}") from error
+        for one, why in required:
+            evaluator.require(algebra.any((algebra.negation(holds), one)), why)
+    made = []
+    for left, right in zip(*sides, strict=True):
+        if left.rank != right.rank or left.dtype != right.dtype:
+            raise NotProvable("branch", f"{evaluator.place()}: branches of other ranks")
+        for sizes in zip(left.shape, right.shape, strict=True):
+            if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+                raise NotProvable("branch", f"{evaluator.place()}: branches of other sizes")
+        made.append(_chosen(condition, left, right))
+    return made
+
+
+def _chosen(condition: Term, left: Array, right: Array) -> Array:
+    return left.like(lambda at: left.algebra.ite(condition, left.at(at), right.at(at)))
+
+
+@operator("Scan", "Loop")
+def loop(call: Call) -> list[Array]:
+    """A loop of any kind."""
+    form = LoopForm.from_node(call.node, call.opset)
+    if form.kind is Kind.SCAN_8:
+        return _scan_8(call, form)
+    initial = [call.value(one.initial) for one in form.carried]
+    scanned = [call.value(one.tensor) for one in form.scanned]
+    algebra = call.algebra
+    limit: Term | None = None
+    if form.kind is Kind.SCAN:
+        axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
+        sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
+        if not sizes:
+            raise NotProvable("operator", f"{call.evaluator.place()}: a Scan of no inputs")
+        limit = sizes[0]
+        for size in sizes[1:]:
+            call.evaluator.same(limit, size, "scanned inputs agree on their length")
+        form = replace(
+            form,
+            scanned=tuple(
+                replace(one, axis=axis) for one, axis in zip(form.scanned, axes, strict=True)
+            ),
+        )
+    elif form.trip_count:
+        count = call.evaluator.whole_numbers(call.value(form.trip_count)).scalar()
+        some = algebra.ge0(algebra.sub(count, algebra.one))
+        limit = algebra.most(count, algebra.zero)
+        if not some.free:
+            runs = call.evaluator.decide(some, "a trip count")
+            limit = count if runs else algebra.zero
+    starts = algebra.true
+    if form.condition is not None and form.condition.initial:
+        starts = call.value(form.condition.initial).scalar()
+        if not starts.free:
+            starts = algebra.truth(call.evaluator.decide(starts, "an initial condition"))
+    if starts is algebra.false:
+        limit = algebra.zero
+    elif starts is not algebra.true:
+        raise NotProvable("condition", f"{call.evaluator.place()}: an initial condition: {starts}")
+    outcome = run(call, form, initial, scanned, limit)
+    collected = [
+        _placed(array, call.axis(one.axis, array.rank), one.reversed)
+        for array, one in zip(outcome.collected, form.collected, strict=True)
+    ]
+    return [*outcome.finals, *collected]
+
+
+def _placed(array: Array, axis: int, backwards: bool) -> Array:
+    """What was collected along the first axis, along another one."""
+    shape = list(array.shape[1:])
+    shape.insert(axis, array.shape[0])
+    algebra = array.algebra
+    last = algebra.sub(array.shape[0], algebra.one)
+
+    def get(indices: Indices) -> Term:
+        at = list(indices)
+        time = at.pop(axis)
+        return array.at([algebra.sub(last, time) if backwards else time, *at])
+
+    return Array(algebra, array.dtype, tuple(shape), get)
+
+
+def _scan_8(call: Call, form: LoopForm) -> list[Array]:
+    """A row at a time: what its Scan gives is a function of the row."""
+    evaluator, algebra = call.evaluator, call.algebra
+    initial = [call.value(one.initial) for one in form.carried]
+    scanned = [call.value(one.tensor) for one in form.scanned]
+    whole = [*scanned, *initial]
+    if not scanned or any(one.rank < 1 for one in whole) or any(one.rank < 2 for one in scanned):
+        raise NotProvable("shape", f"{evaluator.place()}: inputs without a batch, or a time")
+    batch, time = whole[0].shape[0], scanned[0].shape[1]
+    for one in whole[1:]:
+        evaluator.same(batch, one.shape[0], "inputs agree on the batch size")
+    for one in scanned[1:]:
+        evaluator.same(time, one.shape[1], "scanned inputs agree on their length")
+    row = algebra.variable(batch)
+    at_row = algebra.lift(row)
+    trips = time
+    if form.lengths:
+        lengths = call.value(form.lengths)
+        if lengths.dtype != INT64 or lengths.rank != 1:
+            detail = f"{evaluator.place()}: lengths of {lengths.dtype} with {lengths.rank} axes"
+            raise NotProvable("operator", detail)
+        evaluator.same(batch, lengths.shape[0], "as many lengths as rows")
+        evaluator.for_each(
+            lengths,
+            lambda n: algebra.all((algebra.ge0(n), algebra.ge0(algebra.sub(time, n)))),
+            "a length is within the time",
+        )
+        trips = lengths.at([at_row])
+
+    def of_row(array: Array) -> Array:
+        return Array(algebra, array.dtype, array.shape[1:], lambda at: array.at([at_row, *at]))
+
+    inner = replace(
+        form,
+        scanned=tuple(replace(one, axis=0) for one in form.scanned),
+        collected=tuple(replace(one, axis=0) for one in form.collected),
+    )
+    with evaluator.collecting() as required:
+        outcome = run(call, inner, [*map(of_row, initial)], [*map(of_row, scanned)], trips)
+    for condition, why in required:
+        evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
+
+    def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
+        zero = algebra.literal(array.dtype, _zero(array.dtype))
+        # the time is not bounded by the length: what is beyond is read, too
+        variables = [algebra.variable(size) for size in shape]
+        term = array.at([algebra.lift(one) for one in variables])
+        if any(row.uid in size.free for size in shape):
+            raise NotProvable("shape", f"{evaluator.place()}: sizes that rows do not share")
+        if within:
+            ends = algebra.ge0(
+                algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
+            )
+            term = algebra.ite(ends, term, zero)
+        names = [row, *variables]
+        return Array(
+            algebra,
+            array.dtype,
+            (batch, *shape),
+            lambda at: algebra.subst(term, dict(zip(names, at, strict=True))),
+        )
+
+    finals = [stacked(one, one.shape, False) for one in outcome.finals]
+    rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
+    return [*finals, *rows]
+
+
+def _zero(dtype: str) -> object:
+    if dtype == "string":
+        return ""
+    import ml_dtypes  # noqa: F401  # names the small floats
+    import numpy as np
+
+    return np.zeros((), np.dtype(dtype))[()]
+
+
+def run(
+    call: Call,
+    form: LoopForm,
+    initial: Sequence[Array],
+    scanned: Sequence[Array],
+    limit: Term | None,
+) -> Outcome:
+    """Iterate at most `limit` times, for ever where it is None, while the condition holds."""
+    evaluator, algebra = call.evaluator, call.algebra
+    try:
+        one = _iteration(call, form, initial, scanned, limit)
+    except Fails as error:
+        runs = limit is None or evaluator.decide(
+            algebra.ge0(algebra.sub(limit, algebra.one)), "whether a body that fails runs"
+        )
+        if runs and not evaluator.is_within:
+            raise
+        raise NotProvable("body", f"a body that fails if it runs: {error}") from error
+    states = solved(algebra, one, initial)
+
+    def resolved(term: Term, index: Term) -> Term:
+        values: dict[Term, Term | Callable[[Indices], Term]] = {
+            placeholder: before(state, index)
+            for placeholder, state in zip(one.placeholders, states, strict=True)
+        }
+        return algebra.subst(term, {**values, one.index: index})
+
+    index = algebra.lift(one.index)
+    trips = _trips(resolved(one.condition, index), one.index, limit, evaluator)
+    for condition, why in one.required:
+        condition = algebra.close([one.index], resolved(condition, index))
+        evaluator.require(algebra.for_all(trips, condition), why)
+    for state, array in zip(states, initial, strict=True):
+        if array.dtype == INT64:
+            _count_fits(evaluator, one.index, trips, array, state)
+    finals = [_final(array, state, trips) for array, state in zip(initial, states, strict=True)]
+    collected = [_collected(array, resolved, trips, one) for array in one.collected]
+    return Outcome(trips, finals, collected)
+
+
+def _final(array: Array, state: State, trips: Term) -> Array:
+    return array.like(lambda at: state(trips, at))
+
+
+def _count_fits(evaluator: Evaluator, index: Term, trips: Term, array: Array, state: State) -> None:
+    """Require what a state counts to in closed form to be an int64 before each iteration."""
+    algebra = evaluator.algebra
+
+    def get(indices: Indices) -> Term:
+        return state(algebra.lift(index), indices)
+
+    counted = Array(algebra, INT64, array.shape, get)
+    with evaluator.collecting() as required:
+        evaluator.whole_numbers(counted)
+    for condition, why in required:
+        evaluator.require(algebra.for_all(trips, algebra.close([index], condition)), why)
+
+
+def _collected(
+    array: Array, resolved: Callable[[Term, Term], Term], trips: Term, one: Iteration
+) -> Array:
+    """Rows of all iterations, along the first axis."""
+    algebra = array.algebra
+    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
+    if any(size.free & inner for size in array.shape):
+        raise NotProvable("shape", "rows whose sizes depend on the iteration")
+    made: list[tuple[list[Term], Term]] = []
+
+    def get(indices: Indices) -> Term:
+        if not made:
+            variables, term = array.generic()
+            made.append(([one.index, *variables], resolved(term, algebra.lift(one.index))))
+        names, term = made[0]
+        return algebra.subst(term, dict(zip(names, indices, strict=True)))
+
+    return Array(algebra, array.dtype, (trips, *array.shape), get)
+
+
+def _iteration(
+    call: Call,
+    form: LoopForm,
+    initial: Sequence[Array],
+    scanned: Sequence[Array],
+    limit: Term | None,
+) -> Iteration:
+    """Evaluate the body once, its states placeholders, its number a variable."""
+    evaluator, algebra = call.evaluator, call.algebra
+    index = algebra.variable(limit)
+    at = algebra.lift(index)
+    values: Values = dict(call.values)
+    values.update(evaluator.constants(form.body))
+    placeholders = [algebra.placeholder(array.dtype) for array in initial]
+    for one, array, placeholder in zip(form.carried, initial, placeholders, strict=True):
+        values[one.body_input] = _read(array, placeholder)
+    for scan, array in zip(form.scanned, scanned, strict=True):
+        assert limit is not None
+        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
+        values[scan.body_input] = _slice(array, scan.axis, place)
+    if form.condition is not None:
+        alone = (algebra.one,)
+        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
+        values[form.condition.body_input] = Array(
+            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
+        )
+    vacuous = evaluator.is_vacuous
+    evaluator.is_vacuous = vacuous or limit is algebra.zero
+    with evaluator.collecting() as required:
+        inner = evaluator.run(form.body.node, values, {"": call.opset})
+        states = [inner[one.body_output] for one in form.carried]
+        for one, before, after in zip(form.carried, initial, states, strict=True):
+            if before.rank != after.rank or before.dtype != after.dtype:
+                raise NotProvable("state", f"{one.body_input!r} changes its type")
+            for sizes in zip(before.shape, after.shape, strict=True):
+                if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+                    _kept(evaluator, sizes, one.body_input)
+    evaluator.is_vacuous = vacuous
+    condition = algebra.true
+    if form.condition is not None:
+        condition = inner[form.condition.body_output].scalar()
+    collected = [inner[one.body_output] for one in form.collected]
+    return Iteration(index, placeholders, states, collected, condition, required)
+
+
+def _kept(evaluator: Evaluator, sizes: tuple[Term, Term], name: str) -> None:
+    """Study paths apart on which a state keeps its sizes, and on which not."""
+    algebra = evaluator.algebra
+    if not evaluator.decide(algebra.eq0(algebra.sub(*sizes)), "a state keeps its size"):
+        raise NotProvable("state", f"{name!r} changes its size from {sizes[0]} to {sizes[1]}")
+
+
+def _read(array: Array, placeholder: Term) -> Array:
+    """A state at the begin of an iteration."""
+    element_of = array.algebra.applied_to(placeholder)
+    return array.like(lambda at: element_of(at))
+
+
+def _slice(array: Array, axis: int, place: Term) -> Array:
+    shape = (*array.shape[:axis], *array.shape[axis + 1 :])
+    return Array(
+        array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
+    )
+
+
+def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluator) -> Term:
+    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
+    another one."""
+    algebra = evaluator.algebra
+    if condition is algebra.true:
+        if limit is None:
+            raise NotProvable("condition", f"{evaluator.place()}: a loop without an end")
+        return limit
+    closed = _counted(condition, index, evaluator)
+    if closed is not None:
+        return closed if limit is None else algebra.least(closed, limit)
+    count = None if limit is None else algebra.number(limit)
+    if count is not None and count <= _FEW_TRIPS:
+        for number in range(count - 1):
+            again = algebra.subst(condition, {index: algebra.whole(number)})
+            if again.free:
+                break
+            if not evaluator.decide(again, "whether another iteration follows"):
+                return algebra.whole(number + 1)
+        else:
+            return algebra.whole(count)
+    head = algebra.terms.make("without") if limit is None else limit
+    atom = algebra.terms.make("trips", None, (head, algebra.close([index], condition)))
+    algebra.bound_trips(atom)
+    return algebra.lift(atom)
+
+
+def _counted(condition: Term, index: Term, evaluator: Evaluator) -> Term | None:
+    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
+    it, and one."""
+    algebra = evaluator.algebra
+    if condition.op != "ge0":
+        return algebra.one if condition is algebra.false else None
+    parts = dict(polynomial(condition.args[0]))
+    slope = -parts.pop((index,), 0)
+    rest = algebra.sum(parts)
+    if slope <= 0 or rest.free & {index.uid}:
+        return None
+    last = algebra.idiv(rest, algebra.whole(slope))
+    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))

@@ -1,0 +1,446 @@
+"""Operators that move elements: each output index is read at indices of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from passes.verify.prove.algebra import BOOL, INT64
+from passes.verify.prove.arrays import Array, NotProvable
+from passes.verify.prove.evaluator import Call, operator
+from passes.verify.prove.operators.elementwise import broadcast
+from passes.verify.prove.terms import Term
+
+
+def _moved(x: Array, shape: Sequence[Term], get: object) -> list[Array]:
+    return [Array(x.algebra, x.dtype, tuple(shape), get)]  # type: ignore[arg-type]
+
+
+@operator("Transpose")
+def transpose(call: Call) -> list[Array]:
+    """The axes in another order."""
+    x = call.array(0)
+    perm = list(call.attributes["perm"] or reversed(range(x.rank)))
+    if sorted(perm) != list(range(x.rank)):
+        raise NotProvable("axis", f"{call.evaluator.place()}: a permutation of other axes")
+
+    def get(indices: Sequence[Term]) -> Term:
+        at = [x.algebra.zero] * x.rank
+        for axis, index in zip(perm, indices, strict=True):
+            at[axis] = index
+        return x.at(at)
+
+    return _moved(x, [x.shape[axis] for axis in perm], get)
+
+
+@operator("Squeeze")
+def squeeze(call: Call) -> list[Array]:
+    """Without axes, which must be of size 1."""
+    x = call.array(0)
+    given = call.numbers(1, "axes")
+    if given is None:
+        if any(x.algebra.number(size) is None for size in x.shape):
+            raise NotProvable("shape", f"{call.evaluator.place()}: axes that depend on sizes")
+        given = [axis for axis, size in enumerate(x.shape) if size is x.algebra.one]
+    elif not given:
+        raise NotProvable("axis", f"{call.evaluator.place()}: an empty list of axes")
+    axes = call.axes(given, x.rank)
+    for axis in axes:
+        call.evaluator.same(x.shape[axis], x.algebra.one, "a squeezed axis is of size 1")
+
+    def get(indices: Sequence[Term]) -> Term:
+        at = list(indices)
+        for axis in sorted(axes):
+            at.insert(axis, x.algebra.zero)
+        return x.at(at)
+
+    return _moved(x, [size for axis, size in enumerate(x.shape) if axis not in axes], get)
+
+
+@operator("Unsqueeze")
+def unsqueeze(call: Call) -> list[Array]:
+    """With axes of size 1."""
+    x = call.array(0)
+    given = call.numbers(1, "axes") or []
+    rank = x.rank + len(given)
+    axes = sorted(call.axes(given, rank))
+    shape = list(x.shape)
+    for axis in axes:
+        shape.insert(axis, x.algebra.one)
+    kept = [axis for axis in range(rank) if axis not in axes]
+    return _moved(x, shape, lambda indices: x.at([indices[axis] for axis in kept]))
+
+
+@operator("Flatten")
+def flatten(call: Call) -> list[Array]:
+    """A matrix of the axes before one and those from it on."""
+    x = call.array(0)
+    axis = call.attributes["axis"]
+    if not -x.rank <= axis <= x.rank:
+        raise NotProvable("axis", f"{call.evaluator.place()}: axis {axis} of {x.rank}")
+    axis = axis + x.rank if axis < 0 else axis
+    shape = [x.algebra.product(x.shape[:axis]), x.algebra.product(x.shape[axis:])]
+    return [reshaped(call, x, shape)]
+
+
+@operator("Reshape")
+def reshape(call: Call) -> list[Array]:
+    """The elements in their order, in other axes; a 0 copies a size, -1 is what is left."""
+    x, algebra = call.array(0), call.algebra
+    target = call.evaluator.whole_numbers(call.array(1)).items()
+    copies = not call.attributes.get("allowzero")
+    shape: list[Term | None] = []
+    for axis, size in enumerate(target):
+        known = algebra.number(size)
+        if known == -1:
+            shape.append(None)
+        elif known == 0 and copies:
+            if axis >= x.rank:
+                raise NotProvable("shape", f"{call.evaluator.place()}: a 0 without a size")
+            shape.append(x.shape[axis])
+        elif known is not None and known < 0:
+            raise NotProvable("shape", f"{call.evaluator.place()}: the size {known}")
+        else:
+            if known is None and copies:
+                shape.append(_size(call, size, axis, x))
+                continue
+            call.evaluator.given(algebra.ge0(size), "a size is not negative")
+            shape.append(size)
+    given = [size for size in shape if size is not None]
+    others, whole = algebra.product(given), algebra.product(x.shape)
+    if len(given) < len(shape):
+        positive = algebra.ge0(algebra.sub(others, algebra.one))
+        if len(given) != len(shape) - 1 or not call.evaluator.decide(positive, "sizes besides -1"):
+            raise NotProvable("shape", f"{call.evaluator.place()}: -1 beside a size 0")
+        rest = algebra.exact(whole, others)
+        if rest is None:
+            rest = algebra.idiv(whole, others)
+            call.evaluator.same(whole, algebra.mul(rest, others), "as many elements")
+        return [reshaped(call, x, [rest if size is None else size for size in shape])]
+    call.evaluator.same(whole, others, "as many elements")
+    return [reshaped(call, x, given)]
+
+
+def _size(call: Call, size: Term, axis: int, x: Array) -> Term:
+    """A computed size of a target in which 0 copies and -1 is what is left."""
+    algebra = call.algebra
+    if call.evaluator.decide(algebra.ge0(algebra.sub(size, algebra.one)), "a size is not 0"):
+        return size
+    zero = algebra.eq0(size)
+    if call.evaluator.decide(zero, "a size is 0") and axis < x.rank:
+        return x.shape[axis]
+    raise NotProvable("shape", f"{call.evaluator.place()}: a computed size that may be -1")
+
+
+def reshaped(call: Call, x: Array, shape: Sequence[Term]) -> Array:
+    """As many elements in other axes; sizes are matched from the left to the right, and what is
+    split or joined is divided."""
+    algebra = call.algebra
+    one = algebra.one
+    old = [axis for axis, size in enumerate(x.shape) if size is not one]
+    new = [axis for axis, size in enumerate(shape) if size is not one]
+    groups: list[tuple[list[int], list[int]]] = []
+    left, right = 0, 0
+    while left < len(old) or right < len(new):
+        ins, outs = old[left : left + 1], new[right : right + 1]
+        while True:
+            have = algebra.product(x.shape[axis] for axis in ins)
+            want = algebra.product(shape[axis] for axis in outs)
+            if have is want and ins and outs:
+                break
+            more_out = ins and (not outs or algebra.exact(have, want) is not None)
+            if more_out and right + len(outs) < len(new):
+                outs.append(new[right + len(outs)])
+            elif left + len(ins) < len(old):
+                ins.append(old[left + len(ins)])
+            elif right + len(outs) < len(new):
+                outs.append(new[right + len(outs)])
+            else:
+                break
+        groups.append((ins, outs))
+        left, right = left + len(ins), right + len(outs)
+
+    def get(indices: Sequence[Term]) -> Term:
+        at = [algebra.zero] * x.rank
+        for ins, outs in groups:
+            if len(ins) == len(outs) == 1:
+                at[ins[0]] = indices[outs[0]]
+                continue
+            place = algebra.zero
+            for axis in outs:
+                place = algebra.add(algebra.mul(place, shape[axis]), indices[axis])
+            for number, axis in enumerate(ins):
+                stride = algebra.product(x.shape[inner] for inner in ins[number + 1 :])
+                at[axis] = algebra.idiv(place, stride)
+                place = algebra.sub(place, algebra.mul(at[axis], stride))
+        return x.at(at)
+
+    return Array(algebra, x.dtype, tuple(shape), get)
+
+
+@operator("Expand")
+def expand(call: Call) -> list[Array]:
+    """Broadcast with a shape."""
+    x = call.array(0)
+    sizes = call.evaluator.whole_numbers(call.array(1)).items()
+    for size in sizes:
+        call.evaluator.require(call.algebra.ge0(size), "a size is not negative")
+    target = Array(call.algebra, x.dtype, tuple(sizes), x.get)
+    return broadcast(call, x, target)[:1]
+
+
+@operator("Concat")
+def concat(call: Call) -> list[Array]:
+    """One array after the other."""
+    arrays = [call.array(number) for number in range(len(call.inputs))]
+    first, algebra = arrays[0], call.algebra
+    call.alike(*arrays)
+    axis = call.axis(call.attributes["axis"], first.rank)
+    for one in arrays[1:]:
+        if one.rank != first.rank:
+            raise NotProvable("shape", f"{call.evaluator.place()}: ranks that differ")
+        for number, sizes in enumerate(zip(first.shape, one.shape, strict=True)):
+            if number != axis:
+                call.evaluator.same(*sizes, "the other sizes agree")
+    ends = [algebra.zero]
+    for one in arrays:
+        ends.append(algebra.add(ends[-1], one.shape[axis]))
+
+    def get(indices: Sequence[Term]) -> Term:
+        index = indices[axis]
+
+        def read(number: int) -> Term:
+            own = algebra.sub(index, ends[number])
+            return arrays[number].at([*indices[:axis], own, *indices[axis + 1 :]])
+
+        made: Term | None = None
+        for number in reversed(range(len(arrays))):
+            if arrays[number].shape[axis] is algebra.zero:
+                continue
+            if made is None:
+                made = read(number)
+                continue
+            end = algebra.sub(ends[number + 1], algebra.one)
+            here = algebra.ge0(algebra.sub(end, index))
+            made = made if here is algebra.false else algebra.ite(here, read(number), made)
+        return first.at(indices) if made is None else made
+
+    shape = list(first.shape)
+    shape[axis] = ends[-1]
+    return _moved(first, shape, get)
+
+
+@operator("Split")
+def split(call: Call) -> list[Array]:
+    """Parts of given sizes, or equal ones."""
+    x, algebra = call.array(0), call.algebra
+    axis = call.axis(call.attributes["axis"], x.rank)
+    count = len(call.node.output)
+    given = call.optional(1)
+    listed = call.attributes.get("split")
+    if listed is not None:
+        sizes = [algebra.whole(one) for one in listed]
+    elif given is not None:
+        sizes = call.evaluator.whole_numbers(given).items()
+    else:
+        part = algebra.exact(x.shape[axis], algebra.whole(count))
+        if part is None:
+            raise NotProvable("shape", f"{call.evaluator.place()}: parts of unequal size")
+        sizes = [part] * count
+    if len(sizes) != count or call.attributes.get("num_outputs") not in (None, count):
+        raise NotProvable("shape", f"{call.evaluator.place()}: {count} outputs, {len(sizes)} sizes")
+    for size in sizes:
+        call.evaluator.given(algebra.ge0(size), "a size is not negative")
+    total = algebra.zero
+    parts = []
+    for size in sizes:
+        parts += _cut(x, axis, total, 1, size)
+        total = algebra.add(total, size)
+    call.evaluator.same(total, x.shape[axis], "the parts are the whole")
+    return parts
+
+
+def _cut(x: Array, axis: int, start: Term, step: int, size: Term) -> list[Array]:
+    """A part of an axis."""
+    algebra = x.algebra
+
+    def get(indices: Sequence[Term]) -> Term:
+        at = list(indices)
+        at[axis] = algebra.add(start, algebra.scaled(at[axis], step))
+        return x.at(at)
+
+    shape = list(x.shape)
+    shape[axis] = size
+    return _moved(x, shape, get)
+
+
+@operator("Slice")
+def sliced(call: Call) -> list[Array]:
+    """Parts of axes; bounds beyond an axis are its ends."""
+    x, algebra = call.array(0), call.algebra
+    if call.attributes.get("starts") is not None:
+        starts = [algebra.whole(one) for one in call.attributes["starts"]]
+        ends = [algebra.whole(one) for one in call.attributes["ends"]]
+        axes = call.attributes.get("axes")
+        steps = [1] * len(starts)
+    else:
+        starts = call.evaluator.whole_numbers(call.array(1)).items()
+        ends = call.evaluator.whole_numbers(call.array(2)).items()
+        axes = call.numbers(3, "axes")
+        given = call.optional(4)
+        steps = [1] * len(starts) if given is None else given.numbers()
+    axes = call.axes(range(len(starts)) if axes is None else axes, x.rank)
+    if 0 in steps or not len(axes) == len(starts) == len(ends) == len(steps):
+        raise NotProvable("axis", f"{call.evaluator.place()}: bounds that do not fit")
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        size = x.shape[axis]
+        low, high = (algebra.zero, size) if step > 0 else (
+            algebra.whole(-1), algebra.sub(size, algebra.one)
+        )  # fmt: skip
+        if step < 0 and not _is_within(call, start, size):
+            raise NotProvable("shape", f"{call.evaluator.place()}: a start before the first")
+        first = _clamped(call, start, size, low, high)
+        last = _clamped(call, end, size, low, high)
+        length = algebra.sub(last, first) if step > 0 else algebra.sub(first, last)
+        by = abs(step)
+        count = algebra.idiv(algebra.add(length, algebra.whole(by - 1)), algebra.whole(by))
+        (x,) = _cut(x, axis, first, step, algebra.most(count, algebra.zero))
+    return [x]
+
+
+def _is_within(call: Call, start: Term, size: Term) -> bool:
+    """Return whether a start is not before the first element, where there is one."""
+    algebra = call.algebra
+    if algebra.is_not_negative(algebra.scaled(size, -1)):
+        return True
+    low = algebra.ge0(algebra.add(start, size))
+    return algebra.proves_if([algebra.sub(size, algebra.one)], low)
+
+
+def _clamped(call: Call, bound: Term, size: Term, low: Term, high: Term) -> Term:
+    """A bound that may count from the end, kept within the axis."""
+    algebra = call.algebra
+    if not bound.free and algebra.number(bound) is None:
+        negative = not call.evaluator.decide(algebra.ge0(bound), "a bound counts from the end")
+        bound = algebra.add(bound, size) if negative else bound
+    else:
+        at_least = algebra.ge0(bound)
+        bound = algebra.ite(at_least, bound, algebra.add(bound, size))
+    return algebra.most(algebra.least(bound, high), low)
+
+
+@operator("Gather")
+def gather(call: Call) -> list[Array]:
+    """Read at indices of an axis, which may count from the end."""
+    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    axis = call.axis(call.attributes["axis"], x.rank)
+    size = x.shape[axis]
+    if chosen.dtype != INT64:
+        raise NotProvable("operator", f"{call.evaluator.place()}: indices of {chosen.dtype}")
+    call.evaluator.whole_numbers(chosen)
+
+    def inside(index: Term) -> Term:
+        low = algebra.ge0(algebra.add(index, size))
+        return algebra.all((low, algebra.ge0(algebra.sub(algebra.sub(size, algebra.one), index))))
+
+    call.evaluator.for_each(chosen, inside, "an index is in range")
+    rank = chosen.rank
+
+    def get(indices: Sequence[Term]) -> Term:
+        index = chosen.at(indices[axis : axis + rank])
+        place = algebra.ite(algebra.ge0(index), index, algebra.add(index, size))
+        return x.at([*indices[:axis], place, *indices[axis + rank :]])
+
+    return _moved(x, [*x.shape[:axis], *chosen.shape, *x.shape[axis + 1 :]], get)
+
+
+@operator("Tile")
+def tile(call: Call) -> list[Array]:
+    """Repeat each axis."""
+    x, algebra = call.array(0), call.algebra
+    repeats = call.evaluator.whole_numbers(call.array(1)).items()
+    if len(repeats) != x.rank:
+        raise NotProvable("shape", f"{call.evaluator.place()}: as many repeats as axes")
+    for one in repeats:
+        call.evaluator.given(algebra.ge0(one), "a repeat is not negative")
+
+    def get(indices: Sequence[Term]) -> Term:
+        pairs = zip(indices, x.shape, strict=True)
+        return x.at([algebra.imod(index, size) for index, size in pairs])
+
+    return _moved(x, [algebra.mul(s, r) for s, r in zip(x.shape, repeats, strict=True)], get)
+
+
+@operator("NonZero")
+def nonzero(call: Call) -> list[Array]:
+    """The indices of a vector of which no element is 0: all of them."""
+    x, algebra = call.array(0), call.algebra
+    variables, value = x.generic()
+    if x.rank != 1 or x.dtype != INT64 or algebra.number(value) in (None, 0):
+        raise NotProvable("operator", f"{call.evaluator.place()}: NonZero of what may be 0")
+    assert variables
+    return [Array(algebra, INT64, (algebra.one, x.shape[0]), lambda at: at[1])]
+
+
+@operator("Compress")
+def compress(call: Call) -> list[Array]:
+    """The elements of an axis where a condition holds, which is to hold of all."""
+    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    axis = call.attributes["axis"]
+    if axis is None and x.rank != 1:
+        raise NotProvable("operator", f"{call.evaluator.place()}: Compress of all axes")
+    if chosen.rank != 1:
+        raise NotProvable("shape", f"{call.evaluator.place()}: a condition of {chosen.rank} axes")
+    size = x.shape[call.axis(axis or 0, x.rank)]
+    call.evaluator.given(
+        algebra.eq0(algebra.sub(size, chosen.shape[0])), "a condition for each element"
+    )
+    (index,), condition = chosen.generic()
+    every = algebra.for_all(size, algebra.close([index], condition))
+    if not call.evaluator.decide(every, "a condition holds of all"):
+        raise NotProvable("operator", f"{call.evaluator.place()}: Compress of what may not hold")
+    return [x]
+
+
+@operator("Pad")
+def pad(call: Call) -> list[Array]:
+    """A constant around the elements; a negative width cuts."""
+    x, algebra = call.array(0), call.algebra
+    if (call.attributes["mode"] or b"constant") != b"constant":
+        raise NotProvable("operator", f"{call.evaluator.place()}: Pad of another mode")
+    listed = call.attributes.get("pads")
+    if listed is not None:
+        pads = [algebra.whole(one) for one in listed]
+        fill = algebra.literal(x.dtype, np.dtype(x.dtype).type(call.attributes["value"]))
+    else:
+        pads = call.evaluator.whole_numbers(call.array(1)).items()
+        given = call.optional(2)
+        zero = False if x.dtype == BOOL else 0
+        fill = (
+            algebra.literal(x.dtype, np.dtype(x.dtype).type(zero))
+            if given is None
+            else given.scalar()
+        )
+    chosen = call.numbers(3, "axes")
+    axes = call.axes(range(x.rank) if chosen is None else chosen, x.rank)
+    if len(pads) != 2 * len(axes):
+        raise NotProvable("axis", f"{call.evaluator.place()}: two widths for each axis")
+    before = dict(zip(axes, pads, strict=False))
+    after = dict(zip(axes, pads[len(axes) :], strict=False))
+    shape = list(x.shape)
+    for axis in axes:
+        for width in (before[axis], after[axis]):
+            call.evaluator.given(algebra.ge0(width), "a width is not negative")
+        shape[axis] = algebra.add(algebra.add(shape[axis], before[axis]), after[axis])
+
+    def get(indices: Sequence[Term]) -> Term:
+        at, inside = list(indices), []
+        for axis in axes:
+            at[axis] = algebra.sub(at[axis], before[axis])
+            low = algebra.ge0(at[axis])
+            high = algebra.ge0(algebra.sub(algebra.sub(x.shape[axis], algebra.one), at[axis]))
+            inside += [low, high]
+        return algebra.ite(algebra.all(inside), x.at(at), fill)
+
+    return _moved(x, shape, get)

@@ -1,0 +1,236 @@
+"""Operators of rows: reductions, products of matrices, Softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import product
+from math import prod
+
+from passes.verify.prove.algebra import INT64
+from passes.verify.prove.arrays import Array, NotProvable
+from passes.verify.prove.evaluator import Call, operator
+from passes.verify.prove.operators.elementwise import broadcast, exact
+from passes.verify.prove.terms import Term
+
+_REDUCERS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1")
+_MORE_REDUCERS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
+#: Those that are exact on whole numbers, and of how many these are written out.
+_EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
+_FEW = 8
+#: What the verdict says of them.
+ROWS = "a row is summed up in the same order wherever it is"
+
+
+def _reduced(
+    call: Call, data: tuple[object, ...], sizes: Sequence[Term], body: Callable[[list[Term]], Term]
+) -> Term:
+    """A reduction over axes of these sizes."""
+    algebra = call.algebra
+    variables = [algebra.variable(size) for size in sizes]
+    inner = body([algebra.lift(one) for one in variables])
+    return algebra.reduced(data, tuple(sizes), algebra.close(variables, inner))
+
+
+@operator(*_REDUCERS, *_MORE_REDUCERS)
+def reduction(call: Call) -> list[Array]:
+    """Over the given axes, or all."""
+    x, op = call.array(0), call.node.op_type
+    given = call.numbers(1, "axes")
+    if not given and call.attributes.get("noop_with_empty_axes"):
+        raise NotProvable("operator", f"{call.evaluator.place()}: {op} over no axes")
+    axes = sorted(call.axes(given or range(x.rank), x.rank))
+    keep = bool(call.attributes["keepdims"])
+    algebra = call.algebra
+    shape = [
+        algebra.one if axis in axes else size
+        for axis, size in enumerate(x.shape)
+        if keep or axis not in axes
+    ]
+    if op in ("ReduceMax", "ReduceMin", "ReduceMean"):
+        for axis in axes:
+            low = algebra.sub(x.shape[axis], algebra.one)
+            if not algebra.is_not_negative(low):
+                raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+    call.evaluator.assumed.add(ROWS)
+    counts = [algebra.number(x.shape[axis]) for axis in axes]
+    few = None
+    if op in _EXACT and 0 < prod(count or 0 for count in counts) <= _FEW:
+        call.evaluator.whole_numbers(x)
+        few = list(product(*(range(int(count or 0)) for count in counts)))
+
+    def get(indices: Sequence[Term]) -> Term:
+        outer = list(indices)
+        if not keep:
+            for axis in axes:
+                outer.insert(axis, algebra.zero)
+
+        def body(inner: list[Term]) -> Term:
+            at = list(outer)
+            for axis, index in zip(axes, inner, strict=True):
+                at[axis] = index
+            return x.at(at)
+
+        if few is not None and x.dtype == INT64:
+            return _exactly(call, op, [body([algebra.whole(n) for n in at]) for at in few])
+        return _reduced(call, (op, x.dtype), [x.shape[axis] for axis in axes], body)
+
+    return [Array(algebra, x.dtype, tuple(shape), get)]
+
+
+def _exactly(call: Call, op: str, items: list[Term]) -> Term:
+    """A reduction of few whole numbers."""
+    algebra = call.algebra
+    joined = {
+        "ReduceSum": algebra.add,
+        "ReduceProd": algebra.mul,
+        "ReduceMax": algebra.most,
+        "ReduceMin": algebra.least,
+    }
+    return reduce(joined[op], items)
+
+
+@operator("ArgMax", "ArgMin")
+def arg(call: Call) -> list[Array]:
+    """The index of the extreme of a row."""
+    x, op = call.array(0), call.node.op_type
+    algebra = call.algebra
+    axis = call.axis(call.attributes["axis"], x.rank)
+    keep = bool(call.attributes["keepdims"])
+    low = algebra.sub(x.shape[axis], algebra.one)
+    if not algebra.is_not_negative(low):
+        raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+    last = bool(call.attributes.get("select_last_index"))
+
+    def get(indices: Sequence[Term]) -> Term:
+        at = list(indices) if keep else [*indices[:axis], algebra.zero, *indices[axis:]]
+        return _reduced(
+            call,
+            (op, last, x.dtype, INT64),
+            [x.shape[axis]],
+            lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
+        )
+
+    shape = list(x.shape)
+    shape[axis : axis + 1] = [algebra.one] if keep else []
+    return [Array(algebra, INT64, tuple(shape), get)]
+
+
+def _dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
+    """The sum of products along an axis of this size."""
+    made = call.algebra.terms.make
+    return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
+
+
+@operator("MatMul")
+def matmul(call: Call) -> list[Array]:
+    """As numpy does it: the last two axes, the others broadcast."""
+    left, right = call.array(0), call.array(1)
+    call.alike(left, right)
+    algebra = call.algebra
+    if not left.rank or not right.rank:
+        raise NotProvable("shape", f"{call.evaluator.place()}: MatMul of a scalar")
+    call.evaluator.assumed.add(ROWS)
+    size = left.shape[-1]
+    call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
+    batches = []
+    for one in (left, right):
+        shape = one.shape[:-2]
+        batches.append(Array(algebra, one.dtype, shape, _unread))
+    batch = broadcast(call, *batches)[0].shape
+    rows = left.shape[-2:-1]
+    columns = right.shape[-1:] if right.rank > 1 else ()
+
+    def own(array: Array, indices: Sequence[Term]) -> list[Term]:
+        """The indices of the batch that belong to one side, 0 where it broadcasts."""
+        outer = array.shape[:-2]
+        mine = list(indices[len(batch) - len(outer) : len(batch)])
+        whole = batch[len(batch) - len(outer) :]
+        zero = algebra.zero
+        return [i if s is w else zero for i, s, w in zip(mine, outer, whole, strict=True)]
+
+    for one in (left, right):
+        outer = one.shape[:-2]
+        for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
+            if size_ is not whole and size_ is not algebra.one:
+                raise NotProvable("shape", f"{call.evaluator.place()}: a batch of equal sizes")
+
+    def get(indices: Sequence[Term]) -> Term:
+        row = list(indices[len(batch) : len(batch) + len(rows)])
+        column = list(indices[len(batch) + len(rows) :])
+
+        def pair(k: Term) -> tuple[Term, Term]:
+            return (
+                left.at([*own(left, indices), *row, k]),
+                right.at([*own(right, indices), k, *column]),
+            )
+
+        return _dot(call, left.dtype, size, pair)
+
+    return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
+
+
+def _unread(indices: Sequence[Term]) -> Term:
+    raise AssertionError("only its sizes are read")
+
+
+@operator("Gemm")
+def gemm(call: Call) -> list[Array]:
+    """Its product, with alpha, beta and what is added as one operator by element."""
+    a, b, c = call.array(0), call.array(1), call.optional(2)
+    algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
+    call.evaluator.assumed.add(ROWS)
+    if a.rank != 2 or b.rank != 2:
+        raise NotProvable("shape", f"{call.evaluator.place()}: Gemm of no matrices")
+    rows, size = reversed(a.shape) if across else a.shape
+    inner, columns = reversed(b.shape) if down else b.shape
+    call.evaluator.same(size, inner, "the inner sizes agree")
+    factors = exact((call.attributes["alpha"], call.attributes["beta"] if c else None))
+    added = None
+    if c is not None:
+        target = Array(algebra, a.dtype, (rows, columns), _unread)
+        spread = broadcast(call, target, c)
+        for made, wanted in zip(spread[0].shape, (rows, columns), strict=True):
+            equal = algebra.eq0(algebra.sub(made, wanted))
+            call.evaluator.given(equal, "what is added broadcasts to the product")
+        added = spread[1]
+
+    def get(indices: Sequence[Term]) -> Term:
+        row, column = indices
+
+        def pair(k: Term) -> tuple[Term, Term]:
+            return (
+                a.at([k, row] if across else [row, k]),
+                b.at([column, k] if down else [k, column]),
+            )
+
+        args = [_dot(call, a.dtype, size, pair)]
+        if added is not None:
+            args.append(added.at(indices))
+        return algebra.elementwise("Gemm", factors, a.dtype, args)
+
+    return [Array(algebra, a.dtype, (rows, columns), get)]
+
+
+@operator("Softmax", "LogSoftmax", "LpNormalization")
+def rows(call: Call) -> list[Array]:
+    """An operator of a row and a place in it."""
+    x, op = call.array(0), call.node.op_type
+    algebra = call.algebra
+    axis = call.axis(call.attributes["axis"], x.rank)
+    block = call.opset < 13 and op != "LpNormalization"
+    if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
+        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of a block of axes")
+    call.evaluator.assumed.add(ROWS)
+    data = (op, call.attributes.get("p"), x.dtype)
+
+    def get(indices: Sequence[Term]) -> Term:
+        row = _reduced(
+            call,
+            data,
+            [x.shape[axis]],
+            lambda inner: x.at([*indices[:axis], inner[0], *indices[axis + 1 :]]),
+        )
+        return algebra.terms.make("row", x.dtype, (row, indices[axis]))
+
+    return [x.like(get)]

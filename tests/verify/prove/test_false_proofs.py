@@ -1,0 +1,43 @@
+"""Pairs of models that the prover once took for equal; the comment of each names the inputs that
+show the difference. None is proven, unless the verdict names what the difference needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from passes.ir.model import Model
+from passes.verify.prove.prover import ALWAYS, Proof, prove
+
+HERE = Path(__file__).parent
+FALSE_PROOFS = sorted((HERE / "false_proofs").glob("*.before.onnxtxt"))
+
+#: Pairs that differ only on inputs that an assumption excludes.
+ASSUMED = {
+    "symbol_scalar": "axes of one name have one size",
+    "zero_trip_rows": ALWAYS[-1],
+}
+
+
+def proof(before: Path) -> Proof:
+    """The proof of the pair of this model before."""
+    after = before.with_name(before.name.replace(".before.", ".after."))
+    return prove(Model.load(onnx.load(before)), Model.load(onnx.load(after)))
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+@pytest.mark.parametrize("before", FALSE_PROOFS, ids=lambda path: path.name.partition(".")[0])
+def test_what_differs_is_not_proven(before: Path) -> None:
+    found = proof(before)
+    assert not found.is_proven
+    assert found.code
+    assert found.detail
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+@pytest.mark.parametrize("name", ASSUMED)
+def test_what_an_assumption_excludes_is_named(name: str) -> None:
+    found = proof(HERE / "under_assumptions" / f"{name}.before.onnxtxt")
+    assert not found.is_proven or ASSUMED[name] in found.assumed

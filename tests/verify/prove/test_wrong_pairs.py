@@ -1,0 +1,146 @@
+"""Pairs of models of which the second is wrong on some inputs, sizes or trip counts: none of them
+is proven."""
+
+from __future__ import annotations
+
+import onnx.parser
+import pytest
+
+from passes.ir.model import Model
+from passes.verify.prove.prover import Proof, prove
+from tests.instruments.mutants.outcomes import Pair, pairs
+
+#: What the two sides share, with an @ that each of them replaces, the right and the wrong one.
+WRONG = {
+    "a break that only large inputs take": (
+        """(float[T,2] x, float[2] h, float w) => (float[2] y) {
+        n = Constant <value_int = 50> ()
+        y = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
+            t = Mul (s, w) m = ReduceMax <keepdims = 0> (t)
+            big = Constant <value_float = 1000.0> () d = @ }> (n, , h) }""",
+        "Less (m, big)",
+        "Identity (c)",
+    ),
+    "another captured value": (
+        """(float[T,2] x, float[2] h, float[2] v, float[2] w) => (float[2] y) {
+        y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] t) {
+            p = Add (s, r) t = Mul (p, @) }> (h, x) }""",
+        "v",
+        "w",
+    ),
+    "a captured value of an equal name": (
+        """(float[T,2] x, float[2] h, float[2] v, float[2] w) => (float[2] y) {
+        t = @
+        y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] o) {
+            p = Add (s, r) o = Mul (p, t) }> (h, x) }""",
+        "Identity (v)",
+        "Add (v, w)",
+    ),
+    "T > 121": (
+        """(float[T] x) => (float[T] y) {
+        e = Constant <value_int = 11> () m = Mul (e, e) t = Size (x) g = Greater (t, m)
+        n = Neg (x) y = Where (g, @, x) }""",
+        "x",
+        "n",
+    ),
+    "T mod 16 == 15": (
+        """(float[T] x) => (float[T] y) {
+        a = Constant <value_int = 16> () b = Constant <value_int = 15> () t = Size (x)
+        r = Mod (t, a) g = Equal (r, b) n = Neg (x) y = Where (g, @, x) }""",
+        "x",
+        "n",
+    ),
+    "a size that broadcasts where it is 1": (
+        """(float[N] x, float[M] y) => (float[K] z) {
+        s = Shape (x) p = @ (y, s) z = Add (x, p) }""",
+        "Expand",
+        "Reshape",
+    ),
+    "a guard that takes one more": (
+        """(int64 n, float[T,2] x, float[2] h) => (float[2] y) {
+        t = Shape <end = 1> (x) e = Constant <value_ints = [0]> () k = Squeeze (t, e) c = @ (n, k)
+        one = Constant <value_int = 1> () m = Where (c, one, n)
+        y = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {
+            d = Identity (c) q = Gather (x, i) r = Add (s, q) }> (m, , h) }""",
+        "Greater",
+        "GreaterOrEqual",
+    ),
+    "a failure of a body that need not run": (
+        """(int64 n, float[N] x, float[M] h) => (float[M] y) {
+        @
+        y = Loop <body = b (int64 i, bool c, float[M] s) => (bool d, float[M] r) {
+            d = Identity (c) q = Add (s, x) e = Shape (s) r = Reshape (q, e) }> (n, , h) }""",
+        "",
+        "f = Add (x, h)",
+    ),
+    "a failure of a node that nobody reads": (
+        "(float[N] x, int64 i) => (float[N] y) { @ y = Neg (x) }",
+        "",
+        "r = Gather (x, i)",
+    ),
+    "an addition of 0": (
+        """(float[N] x) => (float[N] y) {
+        o = Constant <value_float = 0.0> () z = Add (x, o) y = Identity (@) }""",
+        "x",
+        "z",
+    ),
+    "a sum of one element, which makes 0 of -0": (
+        """(float[N,1] x) => (float[N,1] y) {
+        a = Constant <value_ints = [1]> () s = ReduceSum (x, a) y = Identity (@) }""",
+        "s",
+        "x",
+    ),
+    "a comparison that NaN makes another one": (
+        """(float[N] x, float[N] w) => (bool[N] y) {
+        l = Less (x, w) a = Not (l) b = GreaterOrEqual (x, w) y = Identity (@) }""",
+        "a",
+        "b",
+    ),
+    "a sum in another order": (
+        """(float[N] x, float[N] v, float[N] w) => (float[N] y) {
+        p = Add (x, v) a = Add (p, w) q = Add (v, w) b = Add (x, q) y = Identity (@) }""",
+        "a",
+        "b",
+    ),
+    "rows read one too late": (
+        """(float[T,2] x, float[2] h) => (float[T,2] z) {
+        y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r)
+            => (float[2] t, float[2] u) { t = Add (s, r) u = Identity (@) }> (h, x) }""",
+        "s",
+        "t",
+    ),
+    "a Reshape in place of a Transpose": (
+        """(float[N,4] x) => (float[4,N] y) {
+        a = Transpose (x) s = Shape (a) b = Reshape <allowzero = 1> (x, s) y = Identity (@) }""",
+        "a",
+        "b",
+    ),
+    "a size of nothing": (
+        """(float[N,3] x) => (float[K,M] y) {
+        s = Constant <value_ints = [0]> () e = Constant <value_ints = [@]> ()
+        a = Constant <value_ints = [1]> () z = Constant <value_ints = [0]> ()
+        p = Slice (x, s, e, a) y = Slice (p, z, z, z) }""",
+        "3",
+        "2",
+    ),
+}
+
+
+def proof(before: str, after: str) -> Proof:
+    """The proof of two graphs of opset 21."""
+    head = '<ir_version: 10, opset_import: ["" : 21]> g '
+    sides = (Model.load(onnx.parser.parse_model(head + text)) for text in (before, after))
+    return prove(*sides)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_not_proven(name: str) -> None:
+    text, right, wrong = WRONG[name]
+    assert not proof(text.replace("@", right), text.replace("@", wrong)).is_proven
+    same = proof(text.replace("@", right), text.replace("@", right))
+    assert same.is_proven or same.verdict == "not-provable"
+
+
+@pytest.mark.parametrize("pair", list(pairs()), ids=lambda pair: f"{pair.kind}: {pair.name}")
+def test_what_few_inputs_show_is_not_proven(pair: Pair) -> None:
+    assert not proof(pair.before, pair.after).is_proven
