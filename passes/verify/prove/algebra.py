@@ -222,13 +222,16 @@ class Algebra(Conditions):
         """What the first state of a recurrence is before an iteration."""
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
-        count = len(dtypes)
         known = self.number(iteration)
-        if known == 0:
-            return self.apply(recurrence.args[0], indices)
-        if known is not None and 0 < known <= MOST_WRITTEN_OUT:
-            return self.step_of(recurrence, self.whole(known - 1), indices)
-        assert count
+        if known is not None and 0 <= known <= MOST_WRITTEN_OUT:
+            made = (
+                self.step_of(recurrence, self.whole(known - 1), indices)
+                if known
+                else self.apply(recurrence.args[0], indices)
+            )
+            # conditions on the state are of the number that a machine holds
+            if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
+                return made
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:

@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from onnx import ValueInfoProto
+
 from passes.loops.form import Kind, LoopForm
+from passes.types.value_types import dims_of
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
@@ -142,7 +145,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
     at_row = algebra.lift(row)
     trips = time
     if form.lengths:
-        lengths = call.value(form.lengths)
+        lengths = evaluator.whole_numbers(call.value(form.lengths))
         if lengths.dtype != INT64 or lengths.rank != 1:
             detail = f"{evaluator.place()}: lengths of {lengths.dtype} with {lengths.rank} axes"
             raise NotProvable("operator", detail)
@@ -309,6 +312,7 @@ def _iteration(
     evaluator.is_vacuous = vacuous or limit is algebra.zero
     with evaluator.collecting() as required:
         inner = evaluator.run(form.body.node, values, {"": call.opset})
+        _as_declared(evaluator, [*form.body.input, *form.body.output], inner)
         states = [inner[one.body_output] for one in form.carried]
         for one, before, after in zip(form.carried, initial, states, strict=True):
             if before.rank != after.rank or before.dtype != after.dtype:
@@ -322,6 +326,21 @@ def _iteration(
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
     return Iteration(index, placeholders, states, collected, condition, required)
+
+
+def _as_declared(evaluator: Evaluator, declared: Sequence[ValueInfoProto], values: Values) -> None:
+    """Require values to have the sizes that the body of a new model declares: onnxruntime makes
+    room for no others, the reference executor does."""
+    for one in () if evaluator.original else declared:
+        dims = dims_of(one.type)
+        if dims is None or one.name not in values:
+            continue
+        shape = values[one.name].shape
+        if len(dims) != len(shape):
+            raise NotProvable("declaration", f"{one.name!r}: {len(shape)} axes, not {len(dims)}")
+        for size, dim in zip(shape, dims, strict=True):
+            if isinstance(dim, int):
+                evaluator.same(size, evaluator.algebra.whole(dim), f"{one.name!r} as declared")
 
 
 def _kept(evaluator: Evaluator, sizes: tuple[Term, Term], name: str) -> None:

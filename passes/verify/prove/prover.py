@@ -124,13 +124,11 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str]) -> N
         NotProvable: an operator, or a form, is not modelled.
     """
     try:
-        old = Evaluator(before, algebra, True, assumed)
-        left = outputs_of(old)
+        left = outputs_of(Evaluator(before, algebra, True, assumed))
     except Fails:
         return
-    new = Evaluator(after, algebra, False, assumed)
     try:
-        right = outputs_of(new)
+        right = outputs_of(Evaluator(after, algebra, False, assumed), before)
     except Fails as error:
         raise _Unproven(
             "fails", f"the new model fails where the original may answer: {error}"
@@ -139,12 +137,13 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str]) -> N
         _same(algebra, value.name, one, other)
 
 
-def outputs_of(evaluator: Evaluator) -> list[Array]:
-    """What a model makes of any inputs."""
+def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
+    """What a model makes of any inputs that another one, or itself, declares."""
     model = evaluator.model.proto
+    fed = signature.feedable(declared.proto if declared else model)
     opsets = versions(model.opset_import)
     values: Values = evaluator.constants(model.graph)
-    values.update((v.name, _parameter(evaluator.algebra, v)) for v in signature.feedable(model))
+    values.update((value.name, _parameter(evaluator.algebra, value)) for value in fed)
     inner = evaluator.run(model.graph.node, values, opsets)
     return [inner[one.name] for one in model.graph.output]
 
