@@ -63,6 +63,7 @@ class Conditions(Numbers):
                         self._fact(self.sub(side, self.one))
         elif condition is not self.true:
             self._known[condition] = True
+            self._known[self.negation(condition)] = False
             if condition.op == "forall":
                 self._alike.append(condition)
                 self._instances.clear()

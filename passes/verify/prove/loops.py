@@ -3,11 +3,12 @@ and the step, with all that the body reads from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import ValueInfoProto
+from onnx import GraphProto
 
+from passes.ir.scope import defined, output_names
 from passes.loops.form import Kind, LoopForm
 from passes.types.value_types import dims_of
 from passes.verify.prove.algebra import BOOL, INT64
@@ -40,12 +41,12 @@ def branches(call: Call) -> list[Array]:
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
-        return evaluator.graph(chosen, call.values, opsets)
+        return _branch(evaluator, chosen, call.values, opsets)
     sides = []
     for graph, holds in ((then, condition), (other, algebra.negation(condition))):
         try:
             with evaluator.collecting() as required:
-                sides.append(evaluator.graph(graph, call.values, opsets))
+                sides.append(_branch(evaluator, graph, call.values, opsets))
         except Fails as error:
             raise NotProvable("branch", f"a branch that fails: {error}") from error
         for one, why in required:
@@ -58,6 +59,16 @@ def branches(call: Call) -> list[Array]:
             if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
                 raise NotProvable("branch", f"{evaluator.place()}: branches of other sizes")
         made.append(_chosen(condition, left, right))
+    return made
+
+
+def _branch(
+    evaluator: Evaluator, graph: GraphProto, values: Values, opsets: Mapping[str, int]
+) -> list[Array]:
+    """The outputs of a branch."""
+    made = evaluator.graph(graph, values, opsets)
+    names = (value.name for value in graph.output)
+    _loads(evaluator, graph, dict(zip(names, made, strict=True)))
     return made
 
 
@@ -312,7 +323,7 @@ def _iteration(
     evaluator.is_vacuous = vacuous or limit is algebra.zero
     with evaluator.collecting() as required:
         inner = evaluator.run(form.body.node, values, {"": call.opset})
-        _as_declared(evaluator, [*form.body.input, *form.body.output], inner)
+        _loads(evaluator, form.body, inner)
         states = [inner[one.body_output] for one in form.carried]
         for one, before, after in zip(form.carried, initial, states, strict=True):
             if before.rank != after.rank or before.dtype != after.dtype:
@@ -328,10 +339,14 @@ def _iteration(
     return Iteration(index, placeholders, states, collected, condition, required)
 
 
-def _as_declared(evaluator: Evaluator, declared: Sequence[ValueInfoProto], values: Values) -> None:
-    """Require values to have the sizes that the body of a new model declares: onnxruntime makes
-    room for no others, the reference executor does."""
-    for one in () if evaluator.original else declared:
+def _loads(evaluator: Evaluator, body: GraphProto, values: Values) -> None:
+    """See that onnxruntime runs a body of a new model as the reference executor does: it makes
+    room for the declared sizes only, and needs outputs that the body computes."""
+    if evaluator.original:
+        return
+    if not defined(body).issuperset(output_names(body)):
+        raise NotProvable("model", f"{evaluator.place()}: a body returns what is not its own")
+    for one in (*body.input, *body.output):
         dims = dims_of(one.type)
         if dims is None or one.name not in values:
             continue

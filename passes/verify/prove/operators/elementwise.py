@@ -133,7 +133,7 @@ def arithmetic(call: Call) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
     algebra, op, attributes, dtype = call.algebra, call.node.op_type, meant(call), arrays[0].dtype
-    if len(arrays) == 1:
+    if len(arrays) == 1 and op != "Sum":  # which makes 0 of -0
         return arrays
     if op != "Pow":
         call.alike(*arrays)
