@@ -81,6 +81,7 @@ def loop(call: Call) -> list[Array]:
     """A loop of any kind."""
     form = LoopForm.from_node(call.node, call.opset)
     if form.kind is Kind.SCAN_8:
+        call.evaluator.scans_nothing = True
         return _scan_8(call, form)
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]
@@ -94,6 +95,8 @@ def loop(call: Call) -> list[Array]:
         limit = sizes[0]
         for size in sizes[1:]:
             call.evaluator.same(limit, size, "scanned inputs agree on their length")
+        if not algebra.is_not_negative(algebra.sub(limit, algebra.one)):
+            call.evaluator.scans_nothing |= not call.evaluator.is_vacuous
         form = replace(
             form,
             scanned=tuple(

@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mutant in islice(mutants(asked.seed), asked.count):
             found = tried(mutant, both)
             wrong = "differs" if found.differs else "equal in execution"
+            if found.proof.is_proven and found.differs and not found.is_false:
+                wrong = "differs as the verdict names"
             counts[mutant.kind, wrong] += 1
             if found.proof.is_proven:
                 counts[mutant.kind, f"{wrong}, proven"] += 1
