@@ -223,16 +223,25 @@ class Algebra(Conditions):
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
-        if known is not None and 0 <= known <= MOST_WRITTEN_OUT:
-            made = (
-                self.step_of(recurrence, self.whole(known - 1), indices)
-                if known
-                else self.apply(recurrence.args[0], indices)
-            )
+        most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
+        if known is not None and 0 <= known <= most:
+            made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
                 return made
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
+
+    def _written_out(self, recurrence: Term, iteration: int, rank: int) -> Term:
+        """The state before an iteration, a function of its indices, made once on a path."""
+        if not iteration:
+            return recurrence.args[0]
+        key = recurrence, iteration
+        if key not in self._states:
+            variables = [self.variable() for _ in range(rank)]
+            at = tuple(map(self.lift, variables))
+            made = self.step_of(recurrence, self.whole(iteration - 1), at)
+            self._states[key] = self.close(variables, made)
+        return self._states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """What the first state of a recurrence is after an iteration."""
@@ -291,6 +300,9 @@ class Algebra(Conditions):
         )
 
 
+#: How many iterations are written out where elements read other ones: each of them nests its sums
+#: in those of the next one.
+_MOST_COUPLED = 4
 #: Floating-point operators whose operands may change places without another bit, NaN aside.
 _COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 #: Reductions that give the element where there is one; a sum makes 0 of -0.

@@ -47,6 +47,7 @@ class Numbers(ABC):
         self._proven: dict[Term, bool] = {}
         self._alike: list[Term] = []
         self._instances: dict[Term, list[Sum]] = {}
+        self._states: dict[tuple[Term, int], Term] = {}
 
     @abstractmethod
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:

@@ -11,6 +11,7 @@ from onnx import ValueInfoProto
 from passes.check import load_checked
 from passes.errors import BadModel
 from passes.ir.model import Model
+from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
@@ -84,6 +85,12 @@ def prove(before: Model, after: Model, budget: float = 20.0) -> Proof:
     wrong = objection(light_model(after.proto), check_types=True)
     if wrong:
         return Proof("not-provable", "model", f"the new model is not valid: {wrong}")
+    for _, owner in owners(after.proto):
+        for graph in graphs_below(owner):
+            foreign = set(output_names(graph)) - defined(graph)
+            if foreign:
+                detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
+                return Proof("not-provable", "model", detail)
     algebra = Algebra()
     algebra.terms.end = monotonic() + budget
     pending: list[tuple[tuple[Term, bool], ...]] = [()]
