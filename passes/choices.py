@@ -18,6 +18,8 @@ DEFAULT_OPSET = 21
 MOST_NODES = 100_000
 #: The most that moves out of one loop: 256 MiB.
 MOST_BYTES = 1 << 28
+#: Seconds that a proof may take.
+PROOF_BUDGET = 20.0
 
 
 class Batch(StrEnum):
