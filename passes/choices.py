@@ -155,6 +155,14 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
+class Proving:
+    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written."""
+
+    budget: float = PROOF_BUDGET
+    required: bool = False
+
+
+@dataclass(frozen=True)
 class Verifying:
     """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both; `assume`
     the assumptions that the rewrites made."""

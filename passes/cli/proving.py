@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from passes.choices import PROOF_BUDGET
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import check_report, fail, failing, tell, write
-from passes.commands.declaring import Says
 from passes.commands.delivery import Reporting
+from passes.commands.options import ProofBudget
 from passes.errors import NOT_PRODUCED
 
 app = typer.Typer()
@@ -22,9 +23,7 @@ app = typer.Typer()
 class Prove(Reporting):
     """The options of `prove`."""
 
-    budget: Annotated[
-        float, Says("Give up after this many seconds.", least=0, metavar="SECONDS")
-    ] = 20.0
+    budget: ProofBudget = PROOF_BUDGET
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:

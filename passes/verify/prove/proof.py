@@ -39,6 +39,15 @@ class Proof:
         """Whether the models are proven equal."""
         return self.verdict == "proven"
 
+    @property
+    def line(self) -> str:
+        """The verdict for a report of more than the proof."""
+        return (
+            self.sentence()
+            if self.is_proven
+            else f"not proven: {self.sentence().partition(': ')[2]}"
+        )
+
     def sentence(self) -> str:
         """The verdict in one line."""
         if self.is_proven:

@@ -81,4 +81,4 @@ def test_states_of_one_name_are_told_apart_by_their_recurrences() -> None:
             t = Add (s, r) }> (@) }"""
     found = proof(text.replace("@", "h, x"), text.replace("@", "g, z"))
     assert found.before == "s after T iterations, s = h[i], then x[j, i] + s"
-    assert found.after == "s after T iterations, s = g[i], then z[j, i] + s"
+    assert found.after == "s after T iterations, s = g[i], then s + z[j, i]"
