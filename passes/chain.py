@@ -189,7 +189,14 @@ class Chain:
         rounds = [round_ for outcome in outcomes for round_ in outcome.rounds]
         proto = outcomes[-1].proto
         say = self.sessions[0].say
-        verdicts = verify_rounds(model, rounds, proto, verifying, say, check, known=known)
+        sought = []
+        if attempt is not None and not attempt.proof.is_proven:
+            from passes.verify.prove.draws import cases_of
+
+            sought = cases_of(model.proto, attempt.clues, verifying.seed)
+        verdicts = verify_rounds(
+            model, rounds, proto, verifying, say, check, known=known, sought=sought
+        )
         checked = iter(verdicts.rewrites)
         records = [
             replace(one, checked=next(checked)) if one.outcome == "rewritten" else one

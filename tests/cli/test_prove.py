@@ -12,6 +12,12 @@ from passes.__main__ import app
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden_models"
 
+CLAMPED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[T] x) => (float[T] y) {
+   most = Constant <value_float = 70000.0> ()
+   y = Min (x, most)
+}"""
+
 
 def sides(name: str) -> list[str]:
     return [str(GOLDEN / f"{name}.{side}.onnxtxt") for side in ("before", "after")]
@@ -36,6 +42,27 @@ def test_not_modelled() -> None:
     assert done.exit_code == 3
     assert "not-provable: operator: " in done.output
     assert "GRU is not modelled" in done.output
+
+
+def test_disproven(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.onnxtxt", tmp_path / "after.onnxtxt"
+    before.write_text(CLAMPED)
+    after.write_text(CLAMPED.replace("most)", "x)"))
+    report, folder = tmp_path / "proof.json", tmp_path / "after.onnxtxt.reproducer"
+    asked = ["prove", str(before), str(after), "--executor", "reference", "--json", str(report)]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 4
+    assert f"{after}: disproven by x: float32[" in done.output
+    proof = json.loads(report.read_text())
+    assert (proof["verdict"], proof["code"], len(proof["inputs"])) == ("disproven", "mismatch", 1)
+    assert proof["where"] == []
+    again = ["verify", str(before), str(after), "--inputs", str(folder / "test_data_set_0")]
+    assert CliRunner().invoke(app, again).exit_code == 4
+
+
+def test_an_executor_that_cannot_run_the_original() -> None:
+    done = CliRunner().invoke(app, ["prove", *sides("lower/sum"), "--executor", "tract"])
+    assert done.exit_code == 2
 
 
 def test_no_model(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
 from passes.verify.prove.algebra import Algebra, Contradiction
 from passes.verify.prove.arrays import Array, NotProvable, parameter
+from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
 from passes.verify.prove.proof import Proof
@@ -41,11 +42,10 @@ ALWAYS = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and if there is none the conditions and terms at which it ended: what the answer
-    depends on."""
+    """A proof, and if there is none what the answer depends on."""
 
     proof: Proof
-    clues: tuple[Term, ...] = ()
+    clues: Clues = NO_CLUES
 
 
 class _Unproven(Exception):
@@ -88,7 +88,7 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
         paths += 1
         if paths > _MOST_PATHS:
             many = Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
-            return Attempt(many, tuple(condition for condition, _ in decisions))
+            return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
             algebra.start(decisions)
@@ -126,10 +126,6 @@ class _Ended:
     evaluator: Evaluator | None = None
 
     @property
-    def _clues(self) -> tuple[Term, ...]:
-        return tuple(condition for condition, _ in self.decisions)
-
-    @property
     def _where(self) -> tuple[str, ...]:
         self.algebra.forget()  # else what is known is not written
         return tuple(
@@ -139,7 +135,7 @@ class _Ended:
 
     def why(self, code: str, detail: str) -> Attempt:
         """Nothing is found out."""
-        return Attempt(Proof("not-provable", code, detail, paths=self.paths), self._clues)
+        return Attempt(Proof("not-provable", code, detail, paths=self.paths), Clues(self.decisions))
 
     def at_node(self, error: NotProvable) -> Attempt:
         """A node of one of the models is not modelled."""
@@ -150,12 +146,12 @@ class _Ended:
             node, detail = (node, rest) if node.startswith(f"{MAIN}/") else (place, detail)
             node += " before" if self.evaluator.original else " after"
         proof = Proof("not-provable", error.code, detail, node=node, paths=self.paths)
-        return Attempt(replace(proof, where=self._where), (*self._clues, *error.terms))
+        return Attempt(replace(proof, where=self._where), Clues(self.decisions, error.terms))
 
     def unproven(self, error: _Unproven) -> Attempt:
         """The models are different terms."""
         proof = Proof("unproven", error.code, where=self._where, paths=self.paths, **error.told)
-        return Attempt(proof, (*self._clues, *error.terms))
+        return Attempt(proof, Clues(self.decisions, error.terms))
 
 
 def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
@@ -278,7 +274,7 @@ def _unlike(
     detail = ", ".join(formula(one, variables) for one in cases)
     told = {"detail": f"for {detail}"} if detail else {}
     return _Unproven(
-        code, left, right, output=output, before=before, after=after, within=within, **told
+        code, left, right, *cases, output=output, before=before, after=after, within=within, **told
     )
 
 

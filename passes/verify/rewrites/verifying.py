@@ -19,7 +19,7 @@ from passes.rule import Limit
 from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
-from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.draw import Case, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime
@@ -92,17 +92,19 @@ def verify_rounds(
     check: str = "",
     *,
     known: KnownVerifications,
+    sought: Sequence[Case] = (),
 ) -> Verdicts:
     """Execute every rewrite before and after, then the model as it was read and as it is now.
 
-    `check` is an output that was added, `known` what was found on regions before, by identity.
+    `check` is an output that was added, `known` what was found on regions before, by identity;
+    `sought` are cases for the whole model.
     """
     given = _given(verifying, model)
     weights = WeightFile(model.proto, model.base_dir)
     with weights, executors(verifying.executor) as chosen:
         uses = [Uses.of(round_) for round_ in rounds]
         shown = [one for use in uses for one in use.shown]
-        task = _Task(model, verifying, chosen, weights, given, shown, known)
+        task = _Task(model, verifying, chosen, weights, given, shown, known, sought)
         regions = [
             outcome
             for round_, used in zip(rounds, uses, strict=True)
@@ -201,6 +203,7 @@ class _Task:
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
     known: KnownVerifications
+    sought: Sequence[Case] = ()
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -338,7 +341,10 @@ class _Task:
                     seed,
                     self.hints,
                     self.given,
-                    sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                    [
+                        *self.sought,
+                        *sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                    ],
                     accepting(assume, self.hints),
                     self._most_cases(),
                     self.lessons,
@@ -384,7 +390,7 @@ class _Task:
     def _most_cases(self) -> int:
         """Return the number of cases for the whole model: in a large one, each takes seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
-        return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+        return len(self.given) + len(self.sought) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
 
 
 def _identity(
