@@ -78,7 +78,7 @@ def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
         rng = np.random.default_rng([seed, turn])
         feeds = _feeds(rng, inputs, found[number], manners[manner], turn)
         if feeds is not None:
-            cases.append(Case(feeds, "edge", False, f"what the proof asks for, {turn + 1}"))
+            cases.append(Case(feeds, "edge", False, f"sought by the proof {turn + 1}"))
         if len(cases) == _MOST_CASES:
             break
     return cases
