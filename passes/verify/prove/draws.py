@@ -30,7 +30,7 @@ _MOST_VALUES, _MOST_TRIED, _MOST_CASES = 40, 6000, 72
 #: Assignments that are kept, each with another outcome of the conditions.
 _MOST_KEPT = 20
 #: Sizes, and elements of an input, that are drawn at most.
-_LONGEST, _MOST_ELEMENTS = 1 << 16, 1 << 20
+_LONGEST, _MOST_ELEMENTS = 1 << 14, 1 << 20
 #: Constants around which floats are drawn.
 _MOST_CONSTANTS = 4
 

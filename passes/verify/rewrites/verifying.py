@@ -326,6 +326,7 @@ class _Task:
     ) -> Verification:
         base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
         claims = [one.edit.claim for use in rounds for one in use.rewritten]
+        most = self._most_cases()
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
@@ -342,11 +343,11 @@ class _Task:
                     self.hints,
                     self.given,
                     [
-                        *self.sought,
+                        *self.sought[:most],
                         *sought_for_model(rounds, self.hints, seed, budget, base_dir),
                     ],
                     accepting(assume, self.hints),
-                    self._most_cases(),
+                    len(self.given) + len(self.sought[:most]) + most,
                     self.lessons,
                 ),
                 limits=Limits(budget, case_timeout=self.case_timeout),
@@ -388,9 +389,10 @@ class _Task:
         return ""
 
     def _most_cases(self) -> int:
-        """Return the number of cases for the whole model: in a large one, each takes seconds."""
+        """Return the number of drawn cases for the whole model: in a large one, each takes
+        seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
-        return len(self.given) + len(self.sought) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+        return max(_FEWEST_CASES, _MOST_NODES // max(1, count))
 
 
 def _identity(
