@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
     from passes.report import Report
-    from passes.rule import Edit, NothingToDo, Refused, Site, register
+    from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
@@ -66,6 +66,7 @@ _HOMES = {
     "PassesError": "passes.errors",
     "Inspection": "passes.inspection.inspection",
     "Report": "passes.report",
+    "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
     "Refused": "passes.rule",
@@ -80,6 +81,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_OPSET",
     "BadModel",
+    "BrokenRule",
     "Edit",
     "Inspection",
     "Mismatch",
