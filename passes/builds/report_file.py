@@ -52,7 +52,8 @@ class Ran:
 class ReportFile:
     """The contents of the report file. `tools` are versions; `input` is the model file and the
     files of its weights, `output` those of the outcome, both empty if there are none; `meanings`
-    are those of the codes of refusals. The rest is that of `Report`, as far as there is one."""
+    are those of the codes of refusals; `reproducer` is the folder with both sides of a mismatch.
+    The rest is that of `Report`, as far as there is one."""
 
     schema_version: int
     tools: Mapping[str, str]
@@ -79,6 +80,7 @@ class ReportFile:
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
     spent: Spent = field(default_factory=Spent)
+    reproducer: str = ""
 
     @classmethod
     def of(cls, task: Task, done: Done) -> ReportFile:
@@ -98,6 +100,7 @@ class ReportFile:
             files_of(Path(done.output)) if done.output else (),
             done.remarks,
             _meanings(report),
+            reproducer=done.reproducer,
             **rest,
         )
 

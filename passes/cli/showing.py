@@ -92,7 +92,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
             "main", verification.reason, sides, verification.failure, (), exact=options.exact
         )
         if verification.failure is not None:  # else their inputs or outputs are others
-            complain(reproduced(folder, found, (before.parent, after.parent)))
+            complain(reproduced(folder, found, (before.parent, after.parent))[1])
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
     if verification.verdict == "not-compared":
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)

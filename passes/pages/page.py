@@ -15,6 +15,7 @@ from passes.pages.refusals import Refusals, grouped
 from passes.pages.trials import Table, table_of
 from passes.report import Checked, Size
 from passes.targets.finding import described
+from passes.verify.reproducer import AFTER, BEFORE
 
 #: Bars that are shown of the rules and of the verification of their rewrites.
 _MOST_BARS = 8
@@ -99,9 +100,15 @@ class Page:
 
 
 def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
-    """The page of a report; the model before and after is read from the files that it names."""
+    """The page of a report; the model before and after is read from the files that it names. After
+    a mismatch they are those of the reproducer, if the part of the model that differs has a loop.
+    """
     before = _model(report.input[0].path if report.input else "")
     after = _model(report.output[0].path if report.output else "")
+    if report.reproducer:
+        sides = [_model(f"{Path(report.reproducer, name)}") for name in (BEFORE, AFTER)]
+        if sides[0] is not None and Size.of(sides[0]).loops:
+            before, after = sides
     if report.end is End.UNCHANGED and after is None:
         after = before
     command = ", ".join(ran.command for ran in report.commands) or report.command
