@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
+    from passes.comparing import compare
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
     from passes.report import Report
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
+    from passes.targets.checking import check_target
 
 __version__ = "0.1.0"
 
@@ -59,6 +61,8 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "check_target": "passes.targets.checking",
+    "compare": "passes.comparing",
     "close": "passes.streaming.close",
     "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
@@ -95,7 +99,9 @@ __all__ = [
     "Result",
     "Site",
     "bisect",
+    "check_target",
     "close",
+    "compare",
     "convert",
     "expand",
     "hoist",

@@ -27,9 +27,9 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "bisect", "close", "convert", "expand", "hoist", "inspect", "lower"),
-    *("lowest_opset", "optimize", "raise_", "register", "reroll", "run", "simplify"),
-    *("stream", "unroll", "upgrade"),
+    *("Site", "bisect", "check_target", "close", "compare", "convert", "expand", "hoist"),
+    *("inspect", "lower", "lowest_opset", "optimize", "raise_", "register", "reroll", "run"),
+    *("simplify", "stream", "unroll", "upgrade"),
 ]
 
 
