@@ -31,7 +31,7 @@ class Checked:
     `alike`: in all compared cases both sides have the same `bits`, the same `values` (only signs
     of zeros differ), or are `near`.
     `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both;
-    `cases` are told of there alone.
+    `cases` are listed there alone.
     """
 
     verdict: str
@@ -252,10 +252,10 @@ class Report:
             return f"{name}: nothing to do{because}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
-        said = [f"opset {_change(before, after)}"]
+        parts = [f"opset {_change(before, after)}"]
         if self.ir_versions[0] != self.ir_versions[1]:
-            said.append(f"IR version {_change(*self.ir_versions)}")
-        return f"{name}: {', '.join(said)}, {self._sizes()}"
+            parts.append(f"IR version {_change(*self.ir_versions)}")
+        return f"{name}: {', '.join(parts)}, {self._sizes()}"
 
     def _sizes(self) -> str:
         kinds = [

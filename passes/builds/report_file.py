@@ -40,12 +40,12 @@ class Ran:
     @classmethod
     def of(cls, options: Options) -> Ran:
         """The command that these are the options of."""
-        said = {
-            name: option.told(getattr(options, name))
+        given = {
+            name: option.printed(getattr(options, name))
             for name, option in options_of(type(options)).items()
-            if "file" in option.says.shown
+            if "file" in option.help.shown
         }
-        return cls(command_of(options).name, said)
+        return cls(command_of(options).name, given)
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class ReportFile:
         return replace(made, command="check", file=str(model), findings=findings)
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> ReportFile:
+    def read(cls, values: Mapping[str, Any]) -> ReportFile:
         """The report that JSON holds, as a row of a build does. Raises TypeError."""
-        report = _read_as(cls, said)
+        report = _read_as(cls, values)
         assert isinstance(report, cls)
         return report
 

@@ -11,7 +11,7 @@ import typer
 
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import check_report, fail, failing, tell, write
-from passes.commands.declaring import Says
+from passes.commands.declaring import Help
 from passes.commands.delivery import Reporting
 from passes.errors import NOT_PRODUCED
 
@@ -23,7 +23,7 @@ class Prove(Reporting):
     """The options of `prove`."""
 
     budget: Annotated[
-        float, Says("Give up after this many seconds.", least=0, metavar="SECONDS")
+        float, Help("Give up after this many seconds.", least=0, metavar="SECONDS")
     ] = 20.0
 
 

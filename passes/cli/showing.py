@@ -21,7 +21,7 @@ from passes.cli.running import (
     tell,
     write_page,
 )
-from passes.commands.declaring import Says, WrongValue
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Paged, Reporting
 from passes.commands.options import Executing
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
@@ -33,14 +33,14 @@ app = typer.Typer()
 class Verify(Executing, Reporting, Paged):
     """The options of `verify`."""
 
-    exact: Annotated[bool, Says("Floats must be equal to the bit.")] = False
+    exact: Annotated[bool, Help("Floats must be equal to the bit.")] = False
     atol: Annotated[
         float | None,
-        Says("Floats may be off by this much, and by --rtol.", least=0, metavar="E"),
+        Help("Floats may be off by this much, and by --rtol.", least=0, metavar="E"),
     ] = None
     rtol: Annotated[
         float | None,
-        Says("Floats may be off by this part of themselves, and by --atol.", least=0, metavar="E"),
+        Help("Floats may be off by this part of themselves, and by --atol.", least=0, metavar="E"),
     ] = None
 
     def check(self) -> None:

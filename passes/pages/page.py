@@ -151,7 +151,7 @@ def _banner(report: ReportFile) -> Banner:
     if report.command == "verify" and checked is not None:
         words = {"verified": ("good", "Agree"), "mismatch": ("bad", "Mismatch")}
         look, verdict = words.get(checked.verdict, ("refused", "Not compared"))
-        return Banner(look, verdict, _told(checked))
+        return Banner(look, verdict, _verdict_sentence(checked))
     if report.error:
         return Banner(look, verdict, report.error)
     if report.end is End.UNCHANGED:
@@ -159,13 +159,13 @@ def _banner(report: ReportFile) -> Banner:
     if checked is None:
         return Banner("refused", "Written, not verified", "Verification was turned off.")
     if checked.verdict != "verified":
-        return Banner("refused", "Written, not verified", _told(checked))
+        return Banner("refused", "Written, not verified", _verdict_sentence(checked))
     written = report.output[0].path if report.output else ""
-    told = str(checked).removeprefix("verified: ")
-    return Banner(look, verdict, f"{written} agrees with the original: {told}.")
+    summary = str(checked).removeprefix("verified: ")
+    return Banner(look, verdict, f"{written} agrees with the original: {summary}.")
 
 
-def _told(checked: Checked) -> str:
+def _verdict_sentence(checked: Checked) -> str:
     """A verdict in a sentence that does not repeat it."""
     if checked.verdict != "verified":
         return f"{checked.reason}."

@@ -214,8 +214,8 @@ def _elements(
     if not count:
         return Comparison(errors=errors, elements=expected.size)
     worst = _worst(expected, actual, wrong)
-    told = how.element(name, worst, expected, actual)
-    sentence = f"{told} ({count} of {expected.size} elements differ)"
+    shown = how.element(name, worst, expected, actual)
+    sentence = f"{shown} ({count} of {expected.size} elements differ)"
     found = Difference(name, sentence, worst, expected[worst], actual[worst])
     return Comparison((found,), errors, expected.size, count)
 
