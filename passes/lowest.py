@@ -23,7 +23,7 @@ class Step:
 
     @property
     def goes(self) -> bool:
-        """Whether the model can be written in that opset."""
+        """True if the model can be written in that opset."""
         return not self.refusals and not self.failure
 
     def to_text(self, *, verbose: bool = False) -> str:

@@ -218,7 +218,7 @@ class Report:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the model was left as it is."""
+        """True if the model was left as it is."""
         versions = (self.opsets, self.ir_versions)
         same = all(before == after for before, after in versions)
         same = same and self.sizes[0] == self.sizes[1] and not self.bound
@@ -304,7 +304,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
 
 
 def summed(records: Sequence[Record]) -> list[Extra]:
-    """What extra nodes of all records are for."""
+    """The extra nodes of all records, summed for each purpose."""
     extras: Counter[tuple[str, str]] = Counter()
     for record in records:
         for extra in record.extras:

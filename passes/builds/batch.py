@@ -77,7 +77,7 @@ class Batch:
         return summary
 
     def _pages(self, summary: Summary) -> BatchPages | None:
-        """What writes the pages."""
+        """The writer of the pages, or None if none are wanted."""
         if self.html is None:
             return None
         from passes.pages.batch import BatchPages

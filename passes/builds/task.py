@@ -32,7 +32,7 @@ class InTheWay(WrongUsage):
 
 
 class End(StrEnum):
-    """How the work on a model ended."""
+    """The end of the work on a model."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -245,7 +245,7 @@ def is_same(left: Path, right: Path) -> bool:
 
 
 def command_line() -> str:
-    """How the program was called."""
+    """The command line with which the program was called."""
     return shlex.join(["python", "-m", "passes", *sys.argv[1:]])
 
 

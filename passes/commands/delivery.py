@@ -1,4 +1,4 @@
-"""What the command line does with an outcome: options that the library does not have."""
+"""Options of the command line about the delivery of an outcome, which the library does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=_CLI)]
 
 @dataclass(frozen=True, kw_only=True)
 class Reporting(Declared):
-    """Where a report is written."""
+    """The place of a report."""
 
     json: Annotated[
         str | os.PathLike[str] | None,
@@ -25,7 +25,7 @@ class Reporting(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Paged(Declared):
-    """Where the report is written as a page."""
+    """The place of a report as a page."""
 
     html: Annotated[
         str | os.PathLike[str] | None,
@@ -40,7 +40,7 @@ class Paged(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Working(Paged):
-    """How many models are worked on, and what is written of them all."""
+    """The number of models to work on at a time, and the files about all of them."""
 
     jobs: Annotated[
         int | None, Help("Models that are worked on at a time.", least=1, metavar="N", shown=_CLI)
@@ -84,7 +84,7 @@ class Working(Paged):
 
 @dataclass(frozen=True, kw_only=True)
 class Many(Working):
-    """What a command does with many models."""
+    """Options of a command on many models."""
 
     out_dir: Annotated[
         str | os.PathLike[str] | None,
@@ -98,7 +98,7 @@ class Many(Working):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery(Reporting):
-    """Where the outcome and its report are written, and what the exit code depends on."""
+    """The places of the outcome and its report, and the conditions of the exit code."""
 
     output: Annotated[
         str | os.PathLike[str] | None,

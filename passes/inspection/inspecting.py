@@ -60,7 +60,7 @@ class Wanted:
 
     @property
     def by_answer(self) -> bool:
-        """Whether a group without an answer is not wanted."""
+        """True if a group without an answer is not wanted."""
         return self.rule is not None or self.code is not None
 
 

@@ -101,7 +101,7 @@ class Model:
 
     @cached_property
     def has_bodies(self) -> bool:
-        """Whether any node has a body."""
+        """True if any node has a body."""
         return any(len(below) > 1 for _, below in self.graphs)
 
     @cached_property

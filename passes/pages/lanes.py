@@ -57,7 +57,7 @@ class Lane:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was done to it, or refused."""
+        """True if anything was done to it, or refused."""
         return bool(self.steps or self.refusals)
 
     @property

@@ -49,7 +49,7 @@ class Number:
 
     @property
     def changed(self) -> bool:
-        """Whether it is another one."""
+        """True if it differs."""
         return bool(self.after) and self.before != self.after
 
 
@@ -90,7 +90,7 @@ class Page:
 
     @property
     def compares(self) -> bool:
-        """Whether any lane has two sides."""
+        """True if any lane has two sides."""
         return any(lane.after is not None for lane in self.lanes)
 
     @property

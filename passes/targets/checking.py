@@ -34,7 +34,7 @@ class TargetCheck:
 
     @property
     def fits(self) -> bool:
-        """Whether the model can run on the target as it is."""
+        """True if the model can run on the target as it is."""
         return not self.findings
 
     def __str__(self) -> str:

@@ -52,8 +52,8 @@ _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a mismatch was found: the command, and which rewrites took place. `exact`: floats had to
-    be equal bit for bit."""
+    """The circumstances of a mismatch: the command, and the rewrites. `exact`: floats had to be
+    equal bit for bit."""
 
     command: str
     path: str

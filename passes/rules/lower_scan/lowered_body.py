@@ -28,7 +28,7 @@ class LoweredBody:
     author: Author
     body: GraphProto
     needs_company: bool
-    """Whether to carry a dummy value, which Loop-1 requires."""
+    """True if a dummy value is to be carried, which Loop-1 requires."""
 
     def graph(self, last: str) -> GraphProto:
         """Write it; `last` is the last iteration number where some input is reversed."""

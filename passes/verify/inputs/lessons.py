@@ -150,7 +150,7 @@ class Lessons:
 
 @dataclass(frozen=True)
 class _Ran:
-    """How far a run came, and what ended it."""
+    """The progress of a run, and its end."""
 
     position: tuple[float, ...]
     trouble: Trouble | None = None
