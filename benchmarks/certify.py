@@ -56,30 +56,32 @@ def measure(bench: Bench) -> None:
     each = 2 if bench.quick else _EACH
     for flows in (True, False):
         for right in (True, False):
-            found = (pair for pair in (_right() if right else _wrong()) if _flows(pair) is flows)
-            pairs = list(islice(found, each))
+            pairs = list(islice(_right(flows) if right else _wrong(flows), each))
             what = f"{len(pairs)} {'right' if right else 'wrong'} pairs"
             what += " with control flow" if flows else " without control flow"
             bench.note(f"{what}: passes: {_told(list(_ours(pairs, bench)))}")
             bench.note(f"{what}: onnxsim.certify: {_certified(pairs)}")
 
 
-def _right() -> Iterator[Pair]:
-    for before, after in golden_pairs(250):
-        if before != after and max(len(one.graph.node) for one in (before, after)) <= _MOST_NODES:
-            yield before, after
+def _right(flows: bool) -> Iterator[Pair]:
+    for pair in golden_pairs(250):
+        before, after = pair
+        small = max(len(one.graph.node) for one in pair) <= _MOST_NODES
+        if small and before != after and _flows(pair) is flows:
+            yield pair
 
 
-def _wrong() -> Iterator[Pair]:
+def _wrong(flows: bool) -> Iterator[Pair]:
     executors = [ReferenceExecutor()]
-    for mutant in mutants(7):
-        if tried(mutant, executors).differs:
-            yield mutant.outcome, mutant.model
+    for mutant in mutants(7, lambda outcome: _flows((outcome,)) is flows):
+        pair = mutant.outcome, mutant.model
+        if _flows(pair) is flows and tried(mutant, executors).differs:
+            yield pair
 
 
-def _flows(pair: Pair) -> bool:
-    """Return whether one of the two has a body."""
-    return any(len(list(graphs_below(one.graph))) > 1 for one in pair)
+def _flows(models: Sequence[ModelProto]) -> bool:
+    """Return whether one of these models has a body."""
+    return any(len(list(graphs_below(one.graph))) > 1 for one in models)
 
 
 def _ours(pairs: Sequence[Pair], bench: Bench) -> Iterator[tuple[str, float]]:

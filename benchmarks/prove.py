@@ -17,7 +17,7 @@ from passes.verify.reference import ReferenceExecutor
 from passes.verify.terms import Limits, Models, Terms
 
 _GOLDEN = Path(__file__).parent.parent / "golden_models"
-_SAMPLE = 60
+_SAMPLE = 30
 _SECONDS = 20.0  # a proof, and an execution of a pair
 _STEADY = Aim(ratio=1.5)
 #: A gated recurrence of 128 units; the @ is the number of steps.

@@ -360,7 +360,7 @@ def _as_declared(evaluator: Evaluator, body: GraphProto, values: Values) -> None
             continue
         shape = values[one.name].shape
         if len(dims) != len(shape):
-            raise NotProvable("declaration", f"{one.name!r}: {len(shape)} axes, not {len(dims)}")
+            raise NotProvable("model", f"{one.name!r} has {len(shape)} axes, declared {len(dims)}")
         for size, dim in zip(shape, dims, strict=True):
             if isinstance(dim, int):
                 evaluator.same(size, evaluator.algebra.whole(dim), f"{one.name!r} as declared")

@@ -4,7 +4,7 @@ as the outcome does, and whether execution finds it to."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,14 +73,18 @@ def changes(model: ModelProto) -> list[Change]:
     ]
 
 
-def mutants(seed: int) -> Iterator[Mutant]:
-    """Valid mutants without an end, as many of each kind as of another where models have both."""
+def mutants(
+    seed: int, accept: Callable[[ModelProto], bool] = lambda outcome: True
+) -> Iterator[Mutant]:
+    """Valid mutants of the outcomes that `accept` takes, without an end, as many of each kind as
+    of another where models have both."""
     draw = random.Random(seed)
     paths = sorted(_GOLDEN.glob("*/*.after.onnxtxt"))
     while True:
         path = draw.choice(paths)
         outcome = onnx.load(path)
-        found = changes(copied(outcome)) if len(outcome.graph.node) <= _MOST_NODES else []
+        small = len(outcome.graph.node) <= _MOST_NODES and accept(outcome)
+        found = changes(copied(outcome)) if small else []
         kinds = sorted({change.kind for change in found})
         name = f"{path.parent.name}/{path.name.removesuffix('.after.onnxtxt')}"
         for kind in draw.sample(kinds, min(_FROM_ONE_MODEL, len(kinds))):
