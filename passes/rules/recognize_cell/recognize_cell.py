@@ -15,6 +15,7 @@ from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gru import CellFinder
 from passes.rules.recognize_cell.products import PRODUCTS
+from passes.rules.recognize_cell.products_inside import ProductsInside
 from passes.rules.recognize_cell.ragged import Ends, without_ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
@@ -153,5 +154,15 @@ def recognize_cell(site: Site) -> Edit:
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)
+    try:
+        return _edit(body)
+    except Refused as refused:
+        inside = ProductsInside.of(body) if refused.code == "not-a-cell" else None
+        if inside is None:
+            raise
+    return inside.edit(_edit(inside.body))
+
+
+def _edit(body: TimeBody) -> Edit:
     plain, ends = without_ends(body)
     return CellWriter(body, plain, recognized(body, plain, ends), ends).edit()

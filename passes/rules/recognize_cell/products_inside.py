@@ -1,0 +1,242 @@
+"""Moves products that are computed before a loop into its body, where cells are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+from onnx import GraphProto, NodeProto, helper
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.integers.integers import Integers
+from passes.bodies.time_body import TimeBody
+from passes.ir.attributes import attribute, attributes, has_references, number
+from passes.ir.operators import called_key, op_of
+from passes.ir.protos import copied, replace_all
+from passes.loops.form import Scanned
+from passes.rule import Edit
+from passes.types.value_types import dims_of, elem_type_of
+from passes.writing.author import Author
+
+_DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class ProductsInside:
+    """A loop whose body computes the products of what it scans. `nodes` are those that computed
+    them before it, by their outputs."""
+
+    original: TimeBody
+    body: TimeBody
+    nodes: Mapping[str, NodeProto]
+
+    @classmethod
+    def of(cls, body: TimeBody) -> ProductsInside | None:
+        """The loop, or None where no product of one scanned tensor is computed before it."""
+        site, form = body.site, body.form
+        if site.opset != site.target:
+            return None
+        author = Author(site.target, site.names, f"{site.node.name or 'scan'}/inside")
+        rows = _Rows(body, author, Integers(site))
+        kept: list[Scanned] = []
+        for scanned in form.scanned:
+            rank = len(dims_of(site.type_of(scanned.tensor)) or ())
+            row = rows.product(scanned.tensor, scanned.axis % rank) if rank else None
+            if row is None:
+                kept.append(scanned)
+                continue
+            author.op("Identity", row, outputs=[scanned.body_input])
+            rows.reversed.add(scanned.reversed)
+        if len(rows.bases) != 1 or len(rows.reversed) != 1:
+            return None
+        ((tensor, axis),) = rows.bases
+        new = Scanned(tensor, rows.bases[tensor, axis], axis, *rows.reversed)
+        graph = GraphProto()
+        graph.CopyFrom(form.body)
+        replace_all(graph.node, [*author.nodes, *form.body.node])
+        graph.initializer.extend(author.constants)
+        graph.input.append(helper.make_empty_tensor_value_info(new.body_input))
+        node = replace(form, body=graph, scanned=(new, *kept)).to_node()
+        inside = TimeBody.of(replace(site, place=replace(site.place, node=node)))
+        return cls(body, inside, rows.nodes)
+
+    def edit(self, edit: Edit) -> Edit:
+        """The Edit of the loop with the products inside, as one of the loop as it is."""
+        site = self.original.site
+        gone = {site.place.index}
+        for name in reversed(self.nodes):
+            place = site.graph.positions.get(name, -1)
+            outputs = self.nodes[name].output
+            readers = {one for output in outputs for one in site.graph.readers.get(output, ())}
+            if place >= 0 and readers <= gone:
+                gone.add(place)
+        covered = tuple(sorted(gone - {site.place.index}))
+        return replace(
+            edit, covered=covered, context=context_of(site, is_known=self.nodes.__contains__)
+        )
+
+
+@dataclass
+class _Rows:
+    """Writes one row of tensors, along an axis, in the body; `bases` are the tensors and axes that
+    are scanned instead, with the names of their rows."""
+
+    body: TimeBody
+    author: Author
+    integers: Integers
+    bases: dict[tuple[str, int], str] = field(default_factory=dict)
+    nodes: dict[str, NodeProto] = field(default_factory=dict)
+    reversed: set[bool] = field(default_factory=set)
+    _written: dict[tuple[str, int], str | None] = field(default_factory=dict)
+
+    def product(self, name: str, axis: int, depth: int = 0) -> str | None:
+        """A row of a product, perhaps with a bias, or of a part of it; None of another tensor."""
+        if (name, axis) not in self._written:
+            self._written[name, axis] = None
+            node = self.integers.producer(name)
+            step = None if node is None else _STEPS.get(op_of(node))
+            if node is None or step is None or depth > _DEEPEST or not self._is_plain(node, name):
+                return None
+            row = step(self, node, name, axis, depth + 1)
+            self._written[name, axis] = row
+            if row is not None:
+                self.nodes.update({output: node for output in node.output})
+        return self._written[name, axis]
+
+    def base(self, name: str, axis: int) -> str:
+        """A row of what is multiplied."""
+        return self.bases.setdefault((name, axis), self.author.fresh("row"))
+
+    def rank(self, name: str) -> int:
+        """The number of axes of a tensor, 0 where it is unknown."""
+        return len(dims_of(self.body.site.type_of(name)) or ())
+
+    def again(self, node: NodeProto, inputs: Sequence[str], **attrs: int | list[int]) -> None:
+        """Write a node again, with other inputs and attributes; its outputs are in the memo."""
+        again = copied(node)
+        replace_all(again.input, inputs)
+        kept = [one for one in node.attribute if one.name not in attrs]
+        given = [helper.make_attribute(key, value) for key, value in attrs.items()]
+        replace_all(again.attribute, [*kept, *given])
+        replace_all(again.output, [self.author.fresh(one) for one in node.output])
+        self.author.adopt([again])
+
+    def _is_plain(self, node: NodeProto, name: str) -> bool:
+        plain = not has_references(node) and called_key(node) not in self.body.functions
+        return plain and self.integers.same_meaning(node, name)
+
+
+def _copied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    types = [elem_type_of(rows.body.site.type_of(one)) for one in (name, node.input[0])]
+    return rows.product(node.input[0], axis, depth) if types[0] == types[1] != 0 else None
+
+
+def _multiplied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    """A row of a MatMul with a matrix."""
+    first, second = node.input
+    ranks, rank = (rows.rank(first), rows.rank(second)), rows.rank(name)
+    if ranks == (rank, 2) and axis <= rank - 2:
+        return rows.author.op("MatMul", rows.base(first, axis), second)
+    if ranks == (2, rank) and axis != rank - 2:
+        return rows.author.op("MatMul", first, rows.base(second, axis))
+    return None
+
+
+def _gemm(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    """A row of a Gemm, which is a vector."""
+    turned = [attribute(node, key, 0) for key in ("transA", "transB")]
+    addend = node.input[2] if len(node.input) > 2 else ""
+    scales = [number(node, key, 1.0) for key in ("alpha", "beta")]
+    bias = _without_axis(rows, addend, 2, 0) if addend else None
+    if axis != 0 or scales != [1.0, 1.0] or (addend and bias is None):
+        return None
+    weight = node.input[1]
+    if turned[1]:
+        weight = rows.author.op("Transpose", weight, perm=[1, 0])
+    row = rows.author.op("MatMul", rows.base(node.input[0], turned[0]), weight)
+    return rows.author.op("Add", row, bias) if bias else row
+
+
+def _added(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    """A row of a sum with what is the same in each."""
+    rank = rows.rank(name)
+    for one, other in (node.input, reversed(node.input)):
+        bias = _without_axis(rows, other, rank, axis) if rows.rank(one) == rank else None
+        row = rows.product(one, axis, depth) if bias else None
+        if row and bias:
+            return rows.author.op("Add", row, bias)
+    return None
+
+
+def _without_axis(rows: _Rows, name: str, rank: int, axis: int) -> str | None:
+    """An addend of a tensor of that rank, that is the same along an axis, as an addend of a row."""
+    dims, site = dims_of(rows.body.site.type_of(name)), rows.body.site
+    node = rows.integers.producer(name)
+    if node is not None and op_of(node) == "Expand" and rows.integers.same_meaning(node, name):
+        return _without_axis(rows, node.input[0], rank, axis)
+    if dims is None:
+        return None
+    place = axis - (rank - len(dims))
+    if place < 0:
+        return name
+    fixed = site.constant(name)
+    if dims[place] != 1 or fixed is None:
+        return None
+    return rows.author.value(np.squeeze(fixed, place), "bias")
+
+
+def _part(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    """A row of a part along another axis, of a Split or a Slice."""
+    rank, site = rows.rank(node.input[0]), rows.body.site
+    inputs, attrs = list(node.input), dict[str, int | list[int]]()
+    if op_of(node) == "Split":
+        along = [attribute(node, "axis", 0) % rank] if rank else []
+        attrs["axis"] = _moved(along, axis)[0] if along else 0
+    else:
+        axes = site.constant(inputs[3]) if len(inputs) > 3 and inputs[3] else None
+        along = [] if axes is None or not rank else [int(one) % rank for one in axes.flat]
+        if along:
+            inputs[3] = rows.author.ints(*_moved(along, axis))
+    if not along or axis in along:
+        return None
+    row = rows.product(node.input[0], axis, depth)
+    if row is None:
+        return None
+    inputs[0] = row
+    rows.again(node, inputs, **attrs)
+    (*_, written) = rows.author.nodes
+    outputs = dict(zip(node.output, written.output, strict=True))
+    rows._written.update({(one, axis): new for one, new in outputs.items()})
+    return outputs[name]
+
+
+def _transposed(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
+    """A row of a tensor with its axes in another order."""
+    perm = attributes(node, "perm") or list(reversed(range(rows.rank(name))))
+    row = rows.product(node.input[0], perm[axis], depth) if len(perm) > axis else None
+    order = _moved([one for one in perm if one != perm[axis]], perm[axis])
+    if row is None or order == sorted(order):
+        return row
+    return rows.author.op("Transpose", row, perm=order)
+
+
+def _moved(axes: Sequence[int], without: int) -> list[int]:
+    """The axes of a row, in a tensor with one axis more."""
+    return [one - (one > without) for one in axes]
+
+
+_Step = Callable[[_Rows, NodeProto, str, int, int], str | None]
+_STEPS: Mapping[str, _Step] = MappingProxyType(
+    {
+        "Add": _added,
+        "Cast": _copied,
+        "Gemm": _gemm,
+        "Identity": _copied,
+        "MatMul": _multiplied,
+        "Slice": _part,
+        "Split": _part,
+        "Transpose": _transposed,
+    }
+)
