@@ -66,16 +66,15 @@ class ProductsInside:
         """The Edit of the loop with the products inside, as one of the loop as it is."""
         site = self.original.site
         gone = {site.place.index}
-        for name in reversed(self.nodes):
+        for name in reversed(list(self.nodes)):
             place = site.graph.positions.get(name, -1)
             outputs = self.nodes[name].output
             readers = {one for output in outputs for one in site.graph.readers.get(output, ())}
             if place >= 0 and readers <= gone:
                 gone.add(place)
         covered = tuple(sorted(gone - {site.place.index}))
-        return replace(
-            edit, covered=covered, context=context_of(site, is_known=self.nodes.__contains__)
-        )
+        known = {*self.nodes, *(name for node in edit.context for name in node.output)}
+        return replace(edit, covered=covered, context=context_of(site, is_known=known.__contains__))
 
 
 @dataclass
@@ -102,7 +101,7 @@ class _Rows:
             row = step(self, node, name, axis, depth + 1)
             self._written[name, axis] = row
             if row is not None:
-                self.nodes.update({output: node for output in node.output})
+                self.nodes.update(dict.fromkeys(node.output, node))
         return self._written[name, axis]
 
     def base(self, name: str, axis: int) -> str:

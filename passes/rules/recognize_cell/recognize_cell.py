@@ -53,6 +53,11 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
     repeated = ends.repeated if ends else None
     if repeated and read.origin(repeated.body_output) != read.origin(h.body_output):
         raise read.refusal(f"{repeated.body_input!r} repeats another value than {h.body_output!r}")
+    for row in whole.form.collected:
+        rank = len(read.dims(row.body_output) or ())
+        if row.tensor and rank != sizes.rank - 1:
+            what = f"a row of {row.tensor!r} has {rank} axes"
+            raise Refused("collected", what, [path, row.tensor])
     for collected in form.collected:
         if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
             raise Refused(
