@@ -9,11 +9,12 @@ from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.recognize_cell.activations import ACTIVATIONS
+from passes.rules.recognize_cell.activations import ACTIVATIONS, DEFAULTS
 from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gru import CellFinder
+from passes.rules.recognize_cell.operator_steps import operator_cell
 from passes.rules.recognize_cell.products import PRODUCTS
 from passes.rules.recognize_cell.products_inside import ProductsInside
 from passes.rules.recognize_cell.ragged import Ends, without_ends
@@ -43,13 +44,16 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
     }
     hidden, *others = {*widths.values()}
-    cell = CellFinder(read, scanned.body_input, hidden).found(form.carried)
+    own = operator_cell(read, scanned.body_input, form.carried)
+    cell = own or CellFinder(read, scanned.body_input, hidden).found(form.carried)
     if others or cell.inputs != element:
         raise read.refusal(
             f"an element of width {element} and states of {sorted(widths.values())} do not fit "
             f"the weights, which take {cell.inputs} and {cell.hidden}"
         )
     h = cell.states[0]
+    made = own.node.output[:2] if own else [h.body_output]
+    outputs = {read.origin(name) for name in made if name}
     repeated = ends.repeated if ends else None
     if repeated and read.origin(repeated.body_output) != read.origin(h.body_output):
         raise read.refusal(f"{repeated.body_input!r} repeats another value than {h.body_output!r}")
@@ -59,7 +63,7 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
             what = f"a row of {row.tensor!r} has {rank} axes"
             raise Refused("collected", what, [path, row.tensor])
     for collected in form.collected:
-        if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
+        if collected.tensor and read.origin(collected.body_output) not in outputs:
             raise Refused(
                 "collected",
                 f"{collected.body_output!r} is collected, but the operator returns "
@@ -91,7 +95,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     if not is_scan_9(node, opset):
         return False
     kinds = set(map(op_of, scoping.inner_nodes(node)))
-    return all(not kinds.isdisjoint(some) for some in _NEEDED)
+    return all(not kinds.isdisjoint(some) for some in _NEEDED) or not kinds.isdisjoint(DEFAULTS)
 
 
 @register("recognize-cell", considers=considers, optional=True)

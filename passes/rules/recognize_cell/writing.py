@@ -17,6 +17,7 @@ from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
 from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.operator_steps import OperatorCell
 from passes.rules.recognize_cell.ragged import Ends
 from passes.rules.recognize_cell.weights import CellWeights
 from passes.types.value_types import Dim, Dims, elem_type_of, tensor_type
@@ -190,6 +191,10 @@ class CellWriter:
     def _attributes(self, *, reverse: bool) -> dict[str, object]:
         cell = self.cell
         attributes: dict[str, object] = {"hidden_size": cell.hidden}
+        if isinstance(cell, OperatorCell):
+            own = {one.name: helper.get_attribute_value(one) for one in cell.node.attribute}
+            turned = {"direction": "reverse"} if reverse else {}
+            return {key: one for key, one in own.items() if key != "direction"} | turned
         names = [kind.name for kind in cell.activations]
         if names != DEFAULTS[cell.operator]:
             attributes["activations"] = names
