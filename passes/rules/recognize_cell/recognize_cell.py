@@ -134,17 +134,19 @@ def recognize_cell(site: Site) -> Edit:
     The gates may be cut out of one product or have one each, MatMul, Gemm or Einsum, also of the
     element and the state concatenated or transposed, and come in any order; biases may be added
     anywhere. What is scanned may be products of one tensor that are computed before the loop, or
-    parts of one. A state may be a vector, without an axis of a batch. Of a GRU, both orders of reset
-    and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with `1 - z`
-    for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
-    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign, Tanh or ThresholdedRelu,
-    all of a sum that is clipped to one bound. A scan in reverse becomes the reverse direction. Constant weights
-    are rearranged beforehand. Sums and activations may differ in rounding.
+    parts of one. A state may be a vector, without an axis of a batch. Of a GRU, both orders of
+    reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with
+    `1 - z` for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
+    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign, Tanh or
+    ThresholdedRelu, all of a sum that is clipped to one bound. A scan in reverse becomes the
+    reverse direction. Constant weights are rearranged beforehand. Sums and activations may differ
+    in rounding. A body that is an LSTM, GRU or RNN of one step becomes that operator, with its
+    weights.
 
     Rows may end: where states are chosen, by Where or as a sum of products with a bool, while the
     iteration number is below a length, or where a scanned mask tells. They become sequence_lens; at
-    run time, the If checks that a mask is true, then false, and the loop runs where it is not, unless
-    the mask compares the number of a step with a length.
+    run time, the If checks that a mask is true, then false, and the loop runs where it is not,
+    unless the mask compares the number of a step with a length.
 
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
     other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128), 2 of
