@@ -95,13 +95,11 @@ class _Rows:
         if (name, axis) not in self._written:
             self._written[name, axis] = None
             node = self.integers.producer(name)
-            step = None if node is None else _STEPS.get(op_of(node))
-            if node is None or step is None or depth > _DEEPEST or not self._is_plain(node, name):
-                return None
-            row = step(self, node, name, axis, depth + 1)
-            self._written[name, axis] = row
-            if row is not None:
-                self.nodes.update(dict.fromkeys(node.output, node))
+            step = _STEPS.get(op_of(node)) if node else None
+            if node and step and depth <= _DEEPEST and self._is_plain(node, name):
+                self._written[name, axis] = step(self, node, name, axis, depth + 1)
+                if self._written[name, axis]:
+                    self.nodes.update(dict.fromkeys(node.output, node))
         return self._written[name, axis]
 
     def base(self, name: str, axis: int) -> str:
@@ -111,16 +109,6 @@ class _Rows:
     def rank(self, name: str) -> int:
         """The number of axes of a tensor, 0 where it is unknown."""
         return len(dims_of(self.body.site.type_of(name)) or ())
-
-    def again(self, node: NodeProto, inputs: Sequence[str], **attrs: int | list[int]) -> None:
-        """Write a node again, with other inputs and attributes; its outputs are in the memo."""
-        again = copied(node)
-        replace_all(again.input, inputs)
-        kept = [one for one in node.attribute if one.name not in attrs]
-        given = [helper.make_attribute(key, value) for key, value in attrs.items()]
-        replace_all(again.attribute, [*kept, *given])
-        replace_all(again.output, [self.author.fresh(one) for one in node.output])
-        self.author.adopt([again])
 
     def _is_plain(self, node: NodeProto, name: str) -> bool:
         plain = not has_references(node) and called_key(node) not in self.body.functions
@@ -145,16 +133,13 @@ def _multiplied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) 
 
 def _gemm(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a Gemm, which is a vector."""
-    turned = [attribute(node, key, 0) for key in ("transA", "transB")]
-    addend = node.input[2] if len(node.input) > 2 else ""
-    scales = [number(node, key, 1.0) for key in ("alpha", "beta")]
-    bias = _without_axis(rows, addend, 2, 0) if addend else None
-    if axis != 0 or scales != [1.0, 1.0] or (addend and bias is None):
+    x, weight, addend = [*node.input, ""][:3]
+    bias = _without_axis(rows, addend, 2, 0) if addend else ""
+    if axis != 0 or bias is None or {number(node, key, 1.0) for key in ("alpha", "beta")} != {1.0}:
         return None
-    weight = node.input[1]
-    if turned[1]:
+    if attribute(node, "transB", 0):
         weight = rows.author.op("Transpose", weight, perm=[1, 0])
-    row = rows.author.op("MatMul", rows.base(node.input[0], turned[0]), weight)
+    row = rows.author.op("MatMul", rows.base(x, attribute(node, "transA", 0)), weight)
     return rows.author.op("Add", row, bias) if bias else row
 
 
@@ -172,9 +157,6 @@ def _added(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> st
 def _without_axis(rows: _Rows, name: str, rank: int, axis: int) -> str | None:
     """An addend of a tensor of that rank, that is the same along an axis, as an addend of a row."""
     dims, site = dims_of(rows.body.site.type_of(name)), rows.body.site
-    node = rows.integers.producer(name)
-    if node is not None and op_of(node) == "Expand" and rows.integers.same_meaning(node, name):
-        return _without_axis(rows, node.input[0], rank, axis)
     if dims is None:
         return None
     place = axis - (rank - len(dims))
@@ -188,25 +170,23 @@ def _without_axis(rows: _Rows, name: str, rank: int, axis: int) -> str | None:
 
 def _part(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a part along another axis, of a Split or a Slice."""
-    rank, site = rows.rank(node.input[0]), rows.body.site
-    inputs, attrs = list(node.input), dict[str, int | list[int]]()
-    if op_of(node) == "Split":
-        along = [attribute(node, "axis", 0) % rank] if rank else []
-        attrs["axis"] = _moved(along, axis)[0] if along else 0
-    else:
-        axes = site.constant(inputs[3]) if len(inputs) > 3 and inputs[3] else None
-        along = [] if axes is None or not rank else [int(one) % rank for one in axes.flat]
-        if along:
-            inputs[3] = rows.author.ints(*_moved(along, axis))
-    if not along or axis in along:
-        return None
-    row = rows.product(node.input[0], axis, depth)
+    rank, again = rows.rank(node.input[0]), copied(node)
+    given = list(node.input)[3:4] if op_of(node) == "Slice" else []
+    axes = rows.body.site.constant(given[0]) if given and given[0] else None
+    found = [attribute(node, "axis", 0)] if op_of(node) == "Split" else axes
+    along = [int(one) % rank for one in found] if rank and found is not None else [axis]
+    row = None if axis in along else rows.product(node.input[0], axis, depth)
     if row is None:
         return None
-    inputs[0] = row
-    rows.again(node, inputs, **attrs)
-    (*_, written) = rows.author.nodes
-    outputs = dict(zip(node.output, written.output, strict=True))
+    again.input[0] = row
+    if given:
+        again.input[3] = rows.author.ints(*_moved(along, axis))
+    else:
+        kept = [one for one in node.attribute if one.name != "axis"]
+        replace_all(again.attribute, [*kept, helper.make_attribute("axis", *_moved(along, axis))])
+    replace_all(again.output, [rows.author.fresh(one) for one in node.output])
+    rows.author.adopt([again])
+    outputs = dict(zip(node.output, again.output, strict=True))
     rows._written.update({(one, axis): new for one, new in outputs.items()})
     return outputs[name]
 
