@@ -183,7 +183,7 @@ def _part(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str
         again.input[3] = rows.author.ints(*_moved(along, axis))
     else:
         kept = [one for one in node.attribute if one.name != "axis"]
-        replace_all(again.attribute, [*kept, helper.make_attribute("axis", *_moved(along, axis))])
+        replace_all(again.attribute, [*kept, helper.make_attribute("axis", _moved(along, axis)[0])])
     replace_all(again.output, [rows.author.fresh(one) for one in node.output])
     rows.author.adopt([again])
     outputs = dict(zip(node.output, again.output, strict=True))
