@@ -76,11 +76,12 @@ class Rolling:
         others = [self._rewritten(one) for one in moved if one not in self.replaced]
         nodes = (*self.before.nodes, *others)
         looked = self._looked_through()
+        still = {name for node in nodes for name in scoping.free_names(node)}
         gone = orphaned(
             self.site.graph,
             looked,
             self.results.gone.union(moved),
-            lambda node: node.output[0] in looked,
+            lambda node: node.output[0] in looked and still.isdisjoint(node.output),
         )
         self._check_gain(len(gone), nodes)
         return Edit(
