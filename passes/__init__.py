@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         lower,
         lowest_opset,
         optimize,
+        prove,
         raise_,
         reroll,
         simplify,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from passes.streaming.close import close
     from passes.streaming.stream import stream
     from passes.targets.checking import check_target
+    from passes.verify.prove.proof import Proof
 
 __version__ = "0.1.0"
 
@@ -54,6 +56,7 @@ _HOMES = {
     "lower": "passes.api",
     "lowest_opset": "passes.api",
     "optimize": "passes.api",
+    "prove": "passes.api",
     "raise_": "passes.api",
     "reroll": "passes.api",
     "simplify": "passes.api",
@@ -73,6 +76,7 @@ _HOMES = {
     "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
+    "Proof": "passes.verify.prove.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
@@ -94,6 +98,7 @@ __all__ = [
     "NothingToDo",
     "PassesError",
     "Pipeline",
+    "Proof",
     "Refused",
     "Report",
     "Result",
@@ -109,6 +114,7 @@ __all__ = [
     "lower",
     "lowest_opset",
     "optimize",
+    "prove",
     "raise_",
     "register",
     "reroll",

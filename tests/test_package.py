@@ -26,10 +26,10 @@ MODEL = """
 #: Who changes this changes what users may rely on: CHANGELOG.md says so.
 PUBLIC = [
     *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
-    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "bisect", "check_target", "close", "compare", "convert", "expand", "hoist"),
-    *("inspect", "lower", "lowest_opset", "optimize", "raise_", "register", "reroll", "run"),
-    *("simplify", "stream", "unroll", "upgrade"),
+    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
+    *("Result", "Site", "bisect", "check_target", "close", "compare", "convert", "expand"),
+    *("hoist", "inspect", "lower", "lowest_opset", "optimize", "prove", "raise_", "register"),
+    *("reroll", "run", "simplify", "stream", "unroll", "upgrade"),
 ]
 
 
