@@ -117,11 +117,9 @@ def save(
 
 def _publish(unfinished: Path, folder: Path) -> Path:
     """Rename to the first free name."""
-    for number in itertools.count(1):
-        target = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
-        if not target.exists():
-            return unfinished.rename(target)
-    raise AssertionError("numbers do not end")
+    others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    targets = itertools.chain([folder], others)
+    return unfinished.rename(next(target for target in targets if not target.exists()))
 
 
 def _save_model(model: ModelProto, path: Path, base_dir: Path | None) -> None:
