@@ -11,6 +11,7 @@ from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
 from passes.verify.prove.integers import polynomial
+from passes.verify.prove.numbers import MOST_ITERATIONS
 from passes.verify.prove.states import Iteration, State, before, solved
 from passes.verify.prove.terms import Term
 
@@ -230,6 +231,8 @@ def run(
 
     index = algebra.lift(one.index)
     trips = _trips(resolved(one.condition, index), one.index, limit, evaluator)
+    if evaluator.original and not evaluator.is_within and not trips.free:
+        algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
     for condition, why in one.required:
         condition = algebra.close([one.index], resolved(condition, index))
         evaluator.require(algebra.for_all(trips, condition), why)
@@ -366,9 +369,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
         else:
             return algebra.whole(count)
     head = algebra.terms.make("without") if limit is None else limit
-    atom = algebra.terms.make("trips", None, (head, algebra.close([index], condition)))
-    algebra.bound_trips(atom)
-    return algebra.lift(atom)
+    return algebra.trips(head, algebra.close([index], condition))
 
 
 def _counted(condition: Term, index: Term, evaluator: Evaluator) -> Term | None:

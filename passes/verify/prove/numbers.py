@@ -22,7 +22,7 @@ MOST_ITERATIONS = 1 << 47
 #: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
 _COUNTS = {"dim", "var", "bv", "trips"}
 #: Atoms that an equation may give everywhere.
-_SOLVED = {"dim", "elem", "var"}
+_SOLVED = {"dim", "elem", "idiv", "var"}
 
 
 class Contradiction(Exception):
@@ -46,6 +46,7 @@ class Numbers(ABC):
         self._positive: set[Term] = set()
         self._proven: dict[Term, bool] = {}
         self._alike: list[Term] = []
+        self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
 
     @abstractmethod
@@ -98,6 +99,8 @@ class Numbers(ABC):
             rest = self.sum({one: -factor * many for one, many in parts.items() if one != mono})
             if (atom.free and atom.op != "var") or any(atom is inner for inner in subterms(rest)):
                 continue
+            if atom.op == "idiv":
+                self._facts += self._about(atom)
             self._equal[atom] = rest
             self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
             return
@@ -181,6 +184,20 @@ class Numbers(ABC):
         self.bound(made, *bounds)
         return made
 
+    def parts(self, variable: Term, by: int) -> list[Term]:
+        """What a variable is, one for each rest of its division by a number: `by` times a new
+        variable, and the rest."""
+        made = []
+        for rest in range(by):
+            quotient = self.variable()
+            own = self.add(self.scaled(self.sum({(quotient,): 1}), by), self.whole(rest))
+            known = [
+                self.subst(self.sum(one), {variable: own}) for one in self._bounds.get(variable, ())
+            ]
+            self.bound(quotient, *known, self.sum({(quotient,): 1}))
+            made.append(own)
+        return made
+
     def whole(self, value: int) -> Term:
         """A whole number."""
         return self.sum({(): value})
@@ -248,6 +265,10 @@ class Numbers(ABC):
             self.sub(self.sub(by, self.one), rest)
         ):
             return whole
+        if self.is_not_negative(self.add(rest, by)) and self.is_not_negative(
+            self.sub(self.whole(-1), rest)
+        ):
+            return self.sub(whole, self.one)
         atom = self.terms.make("idiv", None, (rest, by))
         if self.is_not_negative(rest):
             self._positive.add(atom)

@@ -17,7 +17,9 @@ from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
 from passes.verify.prove.algebra import Algebra, Contradiction
 from passes.verify.prove.arrays import Array, NotProvable, parameter
+from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
+from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Proof", "loops", "operators", "prove"]
@@ -184,7 +186,7 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
             f" {right.rank} after",
         )
     for sizes in zip(left.shape, right.shape, strict=True):
-        if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+        if not _alike(algebra, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -198,10 +200,14 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
 
 def _equal(algebra: Algebra, name: str, left: Term, right: Term, depth: int) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    if left is right:
+    left, right, equal = _alike(algebra, left, right)
+    if equal:
         return
-    both = left.op == right.op == "poly"
-    if both and algebra.eq0(algebra.sub(left, right)) is algebra.true:
+    cut = _cut(algebra, left, right) if depth else None
+    if cut is not None:
+        for part in algebra.parts(*cut):
+            old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
+            _equal(algebra, name, old, new, depth - 1)
         return
     condition = _case(algebra, left, right) if depth else None
     if condition is None:
@@ -214,6 +220,27 @@ def _equal(algebra: Algebra, name: str, left: Term, right: Term, depth: int) -> 
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
                 _equal(algebra, name, old, new, depth - 1)
+
+
+def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
+    """An index of which a quotient by a small number is read, and that number."""
+    for term in (*subterms(left), *subterms(right)):
+        if term.op == "idiv":
+            by = algebra.number(term.args[1])
+            names = [one for one in subterms(term.args[0]) if one.op == "var"]
+            if by is not None and by <= MOST_PARTS and len(names) == 1:
+                return names[0], by
+    return None
+
+
+def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+    """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    both = left.op == right.op == "poly"
+    if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
+        return left, right, True
+    relations = Relations(algebra, (left, right))
+    left, right = relations.normal(left, right)
+    return left, right, relations.alike(left, right)
 
 
 def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:
