@@ -132,8 +132,13 @@ class Relations:
         }
         schema = algebra.subst(recurrence, lifted)
         at = self._indices(schema.args[0], 0, 0)
-        begins = (algebra.state(schema, algebra.whole(n), at) for n in range(_MOST_AHEAD + 1))
-        return _Schema(recurrence, schema, names, [one.order for one in begins])
+        orders: list[int] = []
+        for number in range(_MOST_AHEAD + 1):
+            state = algebra.state(schema, algebra.whole(number), at)
+            orders.append(state.order)
+            if number and any(one.op == "lam" for one in subterms(state)):
+                break  # each iteration more multiplies the reductions that are written out
+        return _Schema(recurrence, schema, names, orders)
 
     def _instances(self, schema: _Schema, own: Term) -> Iterator[Term]:
         """A recurrence over the variables of this one."""
