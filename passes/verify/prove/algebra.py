@@ -202,6 +202,12 @@ class Algebra(Conditions):
             known = self.number(first) if first.op == "poly" else None
             if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
                 return self.literal(dtype, np.dtype(dtype).type(known))
+            if first in (self.true, self.false) and dtype in _EXACT:
+                return self.literal(dtype, np.dtype(dtype).type(first is self.true))
+            if first.op == "const" and source in _EXACT and dtype == INT64:
+                value = np.frombuffer(bytes.fromhex(first.data[1]), source)[0]  # type: ignore[index]
+                if abs(value) <= 1 << 53:
+                    return self.whole(int(value))
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import Contradiction, Numbers
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.integers import Sum, polynomial
+from passes.verify.prove.numbers import INT64, Contradiction, Numbers
+from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
@@ -65,6 +65,8 @@ class Conditions(Numbers):
                         self._fact(self.sub(side, self.one))
         elif condition is not self.true:
             self._known[condition] = True
+            if condition.op == "or":
+                self._known[self.negation(condition)] = False
             if condition.op == "forall":
                 self._alike.append(condition)
                 self._instances.clear()
@@ -142,6 +144,9 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
+        none = self._counts_none(parts)
+        if none is not None:
+            return self.negation(none)
         common = gcd(*(many for mono, many in parts.items() if mono))
         value = self.sum({m: many // common for m, many in parts.items()})
         if self.is_not_negative(value):
@@ -159,6 +164,9 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
+        none = self._counts_none({**parts, (): parts.get((), 0) - 1})
+        if none is not None:
+            return none
         common = gcd(*(many for mono, many in parts.items() if mono))
         if parts.get((), 0) % common:
             return self.false
@@ -172,6 +180,25 @@ class Conditions(Numbers):
         if any(self.is_not_negative(self.sub(one, self.one)) for one in strict):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
+
+    def _counts_none(self, parts: Sum) -> Term | None:
+        """Whether no element meets a condition, where the parts are those of the number of
+        elements that meet it, less 1."""
+        if len(parts) != 2 or parts.get((), 0) != -1:
+            return None
+        (mono,) = (one for one in parts if one)
+        if parts[mono] != 1 or len(mono) != 1 or mono[0].data != ("ReduceSum", INT64):
+            return None
+        (size, *others), function = mono[0].args[:-1], mono[0].args[-1]
+        if others:
+            return None
+        (index,), body = self.opened(function, [size])
+        counted = atom_of(body)
+        if counted.op != "ite" or {*counted.args[1:]} != {self.zero, self.one}:
+            return None
+        met = counted.args[0]
+        unmet = met if counted.args[1] is self.zero else self.negation(met)
+        return self.for_all(size, self.close([index], unmet))
 
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""
@@ -238,10 +265,14 @@ class Conditions(Numbers):
             return right
         if condition.op == "not":
             return self.ite(condition.args[0], right, left)
-        if left is self.true and right is self.false:
-            return condition
-        if left is self.false and right is self.true:
-            return self.negation(condition)
+        if right is self.false or right is condition:
+            return self.all((condition, left))
+        if left is self.true or left is condition:
+            return self.any((condition, right))
+        if left is self.false:
+            return self.all((self.negation(condition), right))
+        if right is self.true:
+            return self.any((self.negation(condition), left))
         if condition.op == "ge0":  # one of the two signs
             other = self.negation(condition)
             if (other.order, other.uid) < (condition.order, condition.uid):
@@ -254,10 +285,7 @@ class Conditions(Numbers):
 
     def _under(self, condition: Term, value: Term, branch: int) -> Term:
         """A branch that asks for the same condition at once."""
-        inner = value
-        if value.op == "poly" and len(value.args) == 1 and value.data == (1,):
-            (mono,) = value.args
-            inner = mono.args[0] if len(mono.args) == 1 else value
+        inner = atom_of(value)
         return inner.args[branch] if inner.op == "ite" and inner.args[0] is condition else value
 
     def choice(self, *terms: Term) -> Term | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
@@ -276,7 +276,7 @@ class Relations:
         algebra = self.algebra
         old, new = _read(left), _read(right)
         if old is None and new is None:
-            left, right = _atom(left), _atom(right)
+            left, right = atom_of(left), atom_of(right)
             return left.op == right.op and self._parts(left, right)
         if old is not None and new is not None:
             if self._parts(old, new):
@@ -317,20 +317,16 @@ class Relations:
     def _unfolded(self, read: Term) -> Term | None:
         """What a state is made of by the last iteration, if there is one for certain."""
         last = self.algebra.sub(read.args[1], self.algebra.one)
+        if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
+            return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])
         if not self.algebra.is_not_negative(last):
             return None
         return self.algebra.step_of(read.args[0], last, read.args[2:])
 
 
-def _atom(term: Term) -> Term:
-    """The only atom that a whole number is, else the term."""
-    alone = term.op == "poly" and term.data == (1,) and len(term.args[0].args) == 1
-    return term.args[0].args[0] if alone else term
-
-
 def _read(term: Term) -> Term | None:
     """The `st` that a term is, also as a whole number."""
-    atom = _atom(term)
+    atom = atom_of(term)
     return atom if atom.op == "st" else None
 
 
