@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.integers import polynomial
 from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
@@ -35,7 +36,9 @@ class Relations:
         self.algebra = algebra
         whole = (one for term in terms for one in subterms(term) if one.op == "rec")
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
-        self._others = [self._schema(one) for one in dict.fromkeys(each)]
+        self._others = [
+            self._schema(one) for one in dict.fromkeys(each) if self._unmasked(one) is None
+        ]
         self._found: dict[tuple[Term, ...], Term | None] = {}
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
@@ -65,7 +68,7 @@ class Relations:
             self._found[key] = None
             self._depth += 1
             try:
-                self._found[key] = self._relation(own, iteration)
+                self._found[key] = self._masked(own, iteration) or self._relation(own, iteration)
             finally:
                 self._depth -= 1
         found = self._found[key]
@@ -87,6 +90,51 @@ class Relations:
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
         return None
+
+    def _masked(self, own: Term, iteration: Term) -> Term | None:
+        """The recurrence without a condition that all states are kept without, and its iteration."""
+        found = self._unmasked(own)
+        if found is None or self._leads(found[0], own):
+            return None
+        plain, last = found
+        algebra = self.algebra
+        self._reads[own] = plain
+        count = algebra.least(iteration, algebra.add(last, algebra.one))
+        return algebra.terms.make("pair", None, (plain, algebra.most(count, algebra.zero)))
+
+    def _unmasked(self, own: Term) -> tuple[Term, Term] | None:
+        """A recurrence without the condition `i <= c` that all its states are kept without, and
+        c."""
+        algebra = self.algebra
+        dtypes = _dtypes(own)
+        states = [algebra.placeholder(dtype) for dtype in dtypes]
+        index = algebra.variable()
+        inits, steps = [], []
+        lasts: set[Term] = set()
+        for number, step in enumerate(own.args[len(dtypes) :]):
+            at = self._indices(step, 1, len(dtypes))
+            body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
+            kept = algebra.applied_to(states[number])(at)
+            split = _unless_kept(algebra, atom_of(body), kept)
+            last = None if split is None else self._last(split[0], index)
+            if split is None or last is None:
+                return None
+            lasts.add(last)
+            known = {split[0]: algebra.true, algebra.negation(split[0]): algebra.false}
+            names = [index, *(atom_of(one) for one in at)]
+            steps.append((names, algebra.subst(split[1], known, whole=True)))
+            inits.append(algebra.opened(own.args[number]))
+        (last, *others) = lasts
+        inner = {index.uid, *(one.uid for one in states)}
+        inner |= {one.uid for names, _ in steps for one in names}
+        if others or last.free & inner:
+            return None
+        return algebra.recurrence(0, states, inits, steps), last
+
+    def _last(self, condition: Term, index: Term) -> Term | None:
+        """The last iteration of which a condition holds, where it holds of all before it."""
+        parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
+        return self.algebra.sum(parts) if parts.pop((index,), 0) == -1 else None
 
     @contextmanager
     def _running(self, iteration: Term) -> Iterator[None]:
@@ -328,6 +376,16 @@ def _read(term: Term) -> Term | None:
     """The `st` that a term is, also as a whole number."""
     atom = atom_of(term)
     return atom if atom.op == "st" else None
+
+
+def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term] | None:
+    """The condition without which a step is `kept`, and what it is where it holds."""
+    if body.op != "ite":
+        return None
+    condition, left, right = body.args
+    if right is kept:
+        return condition, left
+    return (algebra.negation(condition), right) if left is kept else None
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:
