@@ -176,7 +176,7 @@ class Algebra(Conditions):
         self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
         some = polynomial(self.sub(own, self.one))
         runs = limit.op != "poly" or self.is_not_negative(self.sub(limit, self.one))
-        if runs and some not in self._facts:
+        if runs and not atom.free and some not in self._facts:
             self._facts.append(some)
             self._proven.clear()
         return self.add(sure, self.lift(atom))

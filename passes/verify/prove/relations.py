@@ -92,7 +92,8 @@ class Relations:
         return None
 
     def _masked(self, own: Term, iteration: Term) -> Term | None:
-        """The recurrence without a condition that all states are kept without, and its iteration."""
+        """The recurrence without the condition that all its states wait for, and its
+        iteration."""
         found = self._unmasked(own)
         if found is None or self._leads(found[0], own):
             return None
