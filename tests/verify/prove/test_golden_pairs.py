@@ -12,7 +12,11 @@ PROVEN = {
     "batch-outputs": 6,
     "hoist-invariants": 24,
     "unroll/": 30,
-    "upgrade": 44,
+    "upgrade": 45,
+    "flatten-scan": 7,
+    "peel": 17,
+    "raise": 33,
+    "unroll-partial": 5,
 }
 
 
