@@ -55,9 +55,9 @@ class Algebra(Conditions):
             variables.append(made)
         return variables, self.apply(function, values)
 
-    def placeholder(self, dtype: str) -> Term:
-        """A new placeholder of an array of this element type."""
-        return self.terms.make("ph", (self.terms.serial(), dtype))
+    def placeholder(self, dtype: str, name: str) -> Term:
+        """A new placeholder of an array of this element type, shown by a name."""
+        return self.terms.make("ph", (self.terms.serial(), dtype), shown=(name,))
 
     def applied_to(self, placeholder: Term) -> Callable[[tuple[Term, ...]], Term]:
         """The elements of a placeholder, a function of indices."""
@@ -148,7 +148,7 @@ class Algebra(Conditions):
                 return self.opaque(term.data[-1], "elem", term.data, args)
             case "trips":
                 return self.trips(*args)
-        return self.terms.make(term.op, term.data, args) if args else term
+        return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
     def trips(self, limit: Term, condition: Term) -> Term:
         """How often a loop iterates that has to meet a condition, a function of the number of the
@@ -284,7 +284,8 @@ class Algebra(Conditions):
         if not first:
             return recurrence
         count = len(recurrence.data)
-        states = [self.placeholder(dtype) for dtype in recurrence.data]
+        shown = zip(recurrence.data, recurrence.shown, strict=True)
+        states = [self.placeholder(dtype, name) for dtype, name in shown]
         inits, steps = [], []
         for init, step in zip(recurrence.args[:count], recurrence.args[count:], strict=True):
             inits.append(self.opened(init))
@@ -320,6 +321,7 @@ class Algebra(Conditions):
             tuple(str(one.data[-1]) for one in kept),  # type: ignore[index]
             [self.close(*inits[number]) for number in order]
             + [self.close([*steps[number][0], *kept], steps[number][1]) for number in order],
+            tuple(name for one in kept for name in one.shown),
         )
 
 

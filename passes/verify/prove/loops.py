@@ -40,12 +40,17 @@ def branches(call: Call) -> list[Array]:
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
-        return evaluator.graph(chosen, call.values, opsets)
+        part = ".then_branch" if chosen is then else ".else_branch"
+        return evaluator.graph(chosen, call.values, opsets, part)
     sides = []
-    for graph, holds in ((then, condition), (other, algebra.negation(condition))):
+    ways = (
+        (then, condition, ".then_branch"),
+        (other, algebra.negation(condition), ".else_branch"),
+    )
+    for graph, holds, part in ways:
         try:
             with evaluator.collecting() as required:
-                sides.append(evaluator.graph(graph, call.values, opsets))
+                sides.append(evaluator.graph(graph, call.values, opsets, part))
         except Fails as error:
             raise NotProvable("branch", f"a branch that fails: {error}") from error
         for one, why in required:
@@ -300,7 +305,10 @@ def _iteration(
     at = algebra.lift(index)
     values: Values = dict(call.values)
     values.update(evaluator.constants(form.body))
-    placeholders = [algebra.placeholder(array.dtype) for array in initial]
+    placeholders = [
+        algebra.placeholder(array.dtype, one.body_input)
+        for one, array in zip(form.carried, initial, strict=True)
+    ]
     for scan, array in zip(form.scanned, scanned, strict=True):
         assert limit is not None
         place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
@@ -319,7 +327,7 @@ def _iteration(
         for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
             values[carried.body_input] = _read(array, placeholder)
         with evaluator.collecting() as required:
-            inner = evaluator.run(form.body.node, dict(values), {"": call.opset})
+            inner = evaluator.run(form.body.node, dict(values), {"": call.opset}, ".body")
             states = [inner[one.body_output] for one in form.carried]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))

@@ -108,7 +108,8 @@ class Relations:
         c."""
         algebra = self.algebra
         dtypes = _dtypes(own)
-        states = [algebra.placeholder(dtype) for dtype in dtypes]
+        shown = zip(dtypes, own.shown, strict=True)
+        states = [algebra.placeholder(dtype, name) for dtype, name in shown]
         index = algebra.variable()
         inits, steps = [], []
         lasts: set[Term] = set()
