@@ -36,6 +36,7 @@ class Numbers(ABC):
     def __init__(self) -> None:
         self.terms = Interned()
         self._bounds: dict[Term, list[Sum]] = {}
+        self._relatives: dict[Term, list[Sum]] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -122,28 +123,28 @@ class Numbers(ABC):
         own: Sum = {(atom,): 1}
         if atom in self._bounds:
             return self._bounds[atom]
-        if atom.op in ("min", "max"):
-            sign = 1 if atom.op == "max" else -1
-            return [
-                polynomial(self.add(self.sum({(atom,): sign}), self.scaled(arg, -sign)))
-                for arg in atom.args
-            ] + ([own] if atom in self._positive else [])
-        if atom.op == "idiv":
-            value, by = atom.args
-            if not self.is_not_negative(self.sub(by, self.one)):
+        if atom.op in ("min", "max", "idiv"):
+            if atom.op == "idiv" and not self.is_not_negative(self.sub(atom.args[1], self.one)):
                 return []
-            rest = self.sub(value, self.mul(by, self.sum(own)))
-            return [
-                polynomial(rest),
-                polynomial(self.sub(self.sub(by, self.one), rest)),
-                *([own] if atom in self._positive else []),
-            ]
+            if atom not in self._relatives:
+                self._relatives[atom] = self._parts_of(atom)
+            return self._relatives[atom] + ([own] if atom in self._positive else [])
         if atom.op == "elem" or atom.op == "ew":
             limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
             return [*self._known_of(atom), *limits]
         if atom.op == "dim":
             return [own, {(atom,): -1, (): LONGEST}]
         return [own] if self._is_positive(atom) else []
+
+    def _parts_of(self, atom: Term) -> list[Sum]:
+        """What an extreme is beside its parts, and what a quotient leaves."""
+        own = self.sum({(atom,): 1})
+        if atom.op == "idiv":
+            value, by = atom.args
+            rest = self.sub(value, self.mul(by, own))
+            return [polynomial(rest), polynomial(self.sub(self.sub(by, self.one), rest))]
+        sign = 1 if atom.op == "max" else -1
+        return [polynomial(self.scaled(self.sub(own, argument), sign)) for argument in atom.args]
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """What is known of an element because it is known of all."""

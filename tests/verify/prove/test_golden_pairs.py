@@ -22,6 +22,6 @@ PROVEN = {
 
 @pytest.mark.parametrize("command", PROVEN)
 def test_golden_pairs_are_proven(command: str) -> None:
-    proofs = [proof_of(path) for path in golden_pairs(command)]
+    proofs = [proof_of(path, 20) for path in golden_pairs(command)]
     assert sum(proof.is_proven for proof in proofs) >= PROVEN[command]
     assert all(one.is_proven or (one.code and (one.detail or one.output)) for one in proofs)
