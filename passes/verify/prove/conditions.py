@@ -189,9 +189,9 @@ class Conditions(Numbers):
         (mono,) = (one for one in parts if one)
         if parts[mono] != 1 or len(mono) != 1 or mono[0].data != ("ReduceSum", INT64):
             return None
-        (size, *others), function = mono[0].args[:-1], mono[0].args[-1]
-        if others:
+        if len(mono[0].args) != 2:
             return None
+        size, function = mono[0].args
         (index,), body = self.opened(function, [size])
         counted = atom_of(body)
         if counted.op != "ite" or {*counted.args[1:]} != {self.zero, self.one}:

@@ -354,7 +354,7 @@ def _more(before: Array, after: Array) -> tuple[Term, ...]:
     """By how much the sizes of a state grow in every iteration for certain."""
     algebra = before.algebra
     if before.rank != after.rank:
-        return ()
+        raise NotProvable("state", "a state changes its rank")
     by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
     return tuple(
         one

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
@@ -18,17 +17,6 @@ _DEEPEST = 6
 _STEPS = 400
 
 
-@dataclass(frozen=True)
-class _Schema:
-    """A recurrence, the same over variables `names`, and the orders of its states before the
-    first iterations."""
-
-    recurrence: Term
-    general: Term
-    names: list[Term]
-    orders: list[int]
-
-
 class Relations:
     """What the recurrences in some terms are to each other, under what is known now."""
 
@@ -36,9 +24,8 @@ class Relations:
         self.algebra = algebra
         whole = (one for term in terms for one in subterms(term) if one.op == "rec")
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
-        self._others = [
-            self._schema(one) for one in dict.fromkeys(each) if self._unmasked(one) is None
-        ]
+        plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
+        self._others = {one: self._orders(one) for one in plain}
         self._found: dict[tuple[Term, ...], Term | None] = {}
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
@@ -161,43 +148,27 @@ class Relations:
         read = _read(initial)
         if read is not None and read.args[2:] == at:
             yield read.args[0], read.args[1]
-        for schema in self._others:
-            if not _like(own, schema.recurrence) or schema.recurrence.height > own.height:
+        for other, orders in self._others.items():
+            if other is own or not _like(own, other) or other.height > own.height:
                 continue
-            for number, order in enumerate(schema.orders):
-                if initial.op != "poly" and order != initial.order:
-                    continue
-                for other in self._instances(schema, own):
-                    begin = algebra.whole(number)
-                    if other is not own and self._same(algebra.state(other, begin, at), initial):
-                        yield other, begin
+            for number, order in enumerate(orders):
+                begin = algebra.whole(number)
+                if (initial.op == "poly" or order == initial.order) and self._same(
+                    algebra.state(other, begin, at), initial
+                ):
+                    yield other, begin
 
-    def _schema(self, recurrence: Term) -> _Schema:
-        """A recurrence over new variables, and how its first states are sorted."""
+    def _orders(self, recurrence: Term) -> list[int]:
+        """How the states before the first iterations are sorted; equal ones are sorted alike."""
         algebra = self.algebra
-        free = _free(recurrence)
-        names = [algebra.variable() if one.op in ("var", "bv") else one for one in free]
-        lifted = {
-            old: algebra.lift(new) for old, new in zip(free, names, strict=True) if old is not new
-        }
-        schema = algebra.subst(recurrence, lifted)
-        at = self._indices(schema.args[0], 0, 0)
+        at = self._indices(recurrence.args[0], 0, 0)
         orders: list[int] = []
         for number in range(_MOST_AHEAD + 1):
-            state = algebra.state(schema, algebra.whole(number), at)
+            state = algebra.state(recurrence, algebra.whole(number), at)
             orders.append(state.order)
             if number and any(one.op == "lam" for one in subterms(state)):
                 break  # each iteration more multiplies the reductions that are written out
-        return _Schema(recurrence, schema, names, orders)
-
-    def _instances(self, schema: _Schema, own: Term) -> Iterator[Term]:
-        """A recurrence over the variables of this one."""
-        values = _free(own)
-        if set(_free(schema.recurrence)) <= set(values):
-            yield schema.recurrence
-        elif len(schema.names) == len(values) and all(one.op == "var" for one in schema.names):
-            lifted = map(self.algebra.lift, values)
-            yield self.algebra.subst(schema.general, dict(zip(schema.names, lifted, strict=True)))
+        return orders
 
     def _strides(
         self, other: Term, begin: Term, at: tuple[Term, ...], first: Term
@@ -399,8 +370,3 @@ def _like(left: Term, right: Term) -> bool:
     """Return whether the first states of two recurrences have one element type and rank."""
     ranks = [len(one.args[0].data) for one in (left, right)]  # type: ignore[arg-type]
     return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
-
-
-def _free(term: Term) -> list[Term]:
-    """The variables of a term that nothing binds, in the order in which it reads them."""
-    return [one for one in subterms(term) if not one.args and one.uid in term.free]
