@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.verify.prove.integers import Sum, polynomial
-from passes.verify.prove.numbers import INT64, Contradiction, Numbers
+from passes.verify.prove.integers import polynomial
+from passes.verify.prove.numbers import Contradiction, Numbers
 from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
@@ -144,9 +144,6 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
-        none = self._counts_none(parts)
-        if none is not None:
-            return self.negation(none)
         common = gcd(*(many for mono, many in parts.items() if mono))
         value = self.sum({m: many // common for m, many in parts.items()})
         if self.is_not_negative(value):
@@ -164,9 +161,6 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
-        none = self._counts_none({**parts, (): parts.get((), 0) - 1})
-        if none is not None:
-            return none
         common = gcd(*(many for mono, many in parts.items() if mono))
         if parts.get((), 0) % common:
             return self.false
@@ -180,25 +174,6 @@ class Conditions(Numbers):
         if any(self.is_not_negative(self.sub(one, self.one)) for one in strict):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
-
-    def _counts_none(self, parts: Sum) -> Term | None:
-        """Whether no element meets a condition, where the parts are those of the number of
-        elements that meet it, less 1."""
-        if len(parts) != 2 or parts.get((), 0) != -1:
-            return None
-        (mono,) = (one for one in parts if one)
-        if parts[mono] != 1 or len(mono) != 1 or mono[0].data != ("ReduceSum", INT64):
-            return None
-        if len(mono[0].args) != 2:
-            return None
-        size, function = mono[0].args
-        (index,), body = self.opened(function, [size])
-        counted = atom_of(body)
-        if counted.op != "ite" or {*counted.args[1:]} != {self.zero, self.one}:
-            return None
-        met = counted.args[0]
-        unmet = met if counted.args[1] is self.zero else self.negation(met)
-        return self.for_all(size, self.close([index], unmet))
 
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
@@ -149,13 +150,19 @@ class Relations:
         if read is not None and read.args[2:] == at:
             yield read.args[0], read.args[1]
         for other, orders in self._others.items():
-            if other is own or not _like(own, other) or other.height > own.height:
+            if not _like(own, other) or other.height > own.height:
                 continue
+            names, values = _free(other), _free(own)
+            if not set(names) <= set(values):  # the same over the variables of this one
+                if len(names) != len(values) or any(one.op not in ("var", "bv") for one in names):
+                    continue
+                lifted = map(algebra.lift, values)
+                other = algebra.subst(other, dict(zip(names, lifted, strict=True)))
+                orders = [0] * len(orders)
             for number, order in enumerate(orders):
                 begin = algebra.whole(number)
-                if (initial.op == "poly" or order == initial.order) and self._same(
-                    algebra.state(other, begin, at), initial
-                ):
+                may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
+                if may_be and self._same(algebra.state(other, begin, at), initial):
                     yield other, begin
 
     def _orders(self, recurrence: Term) -> list[int]:
@@ -191,20 +198,16 @@ class Relations:
         """For each state the states of the other recurrence that begin with its initial value,
         each as a recurrence of its own."""
         algebra = self.algebra
-        found = []
+        found: list[list[Term]] = []
         for number in range(len(_dtypes(own))):
             focused = algebra.focused(own, number)
             variables, initial = algebra.opened(focused.args[0])
             at = tuple(map(algebra.lift, variables))
-            places = range(len(_dtypes(other)) if number else 1)
-            states = [algebra.focused(other, place) for place in places]
-            found.append(
-                [
-                    one
-                    for one in states
-                    if _like(focused, one) and self._same(algebra.state(one, begin, at), initial)
-                ]
-            )
+            found.append([])
+            for place in range(len(_dtypes(other)) if number else 1):
+                one = algebra.focused(other, place)
+                if _like(focused, one) and self._same(algebra.state(one, begin, at), initial):
+                    found[-1].append(one)
         return found
 
     def _keeps(
@@ -260,14 +263,7 @@ class Relations:
         return algebra.apply(state.args[count], [last, *at, *before])
 
     def _written(self, state: Term, here: Term, many: int) -> Callable[[tuple[Term, ...]], Term]:
-        memo: dict[tuple[Term, ...], Term] = {}
-
-        def element(at: tuple[Term, ...]) -> Term:
-            if at not in memo:
-                memo[at] = self._after(state, here, many, at)
-            return memo[at]
-
-        return element
+        return cache(lambda at: self._after(state, here, many, at))
 
     def _indices(self, function: Term, skipped: int, states: int) -> tuple[Term, ...]:
         """New variables for the indices that a step binds."""
@@ -370,3 +366,8 @@ def _like(left: Term, right: Term) -> bool:
     """Return whether the first states of two recurrences have one element type and rank."""
     ranks = [len(one.args[0].data) for one in (left, right)]  # type: ignore[arg-type]
     return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
+
+
+def _free(term: Term) -> list[Term]:
+    """The variables of a term that nothing binds, in the order in which it reads them."""
+    return [one for one in subterms(term) if not one.args and one.uid in term.free]

@@ -117,17 +117,6 @@ ROWS = """(float[T,2] x, float[1,2] h) => (float[K,2] y) {
     rows = Scan <num_scan_inputs = 1, body = b (float[2] r) => (float[2] n) { n = Neg (r) }> (x)
     y = Concat <axis = 0> (h, rows) }"""
 
-SOME = """(int64[N] x, float h) => (float y) {
-    two = Constant <value_int = 2> () zero = Constant <value_int = 0> ()
-    met = Greater (x, two) one = Cast <to = 7> (met) count = ReduceSum <keepdims = 0> (one)
-    any = Greater (count, zero) n = Neg (h) y = Where (any, n, h) }"""
-
-ALL = """(int64[N] x, float h) => (float y) {
-    two = Constant <value_int = 2> () zero = Constant <value_int = 0> ()
-    met = LessOrEqual (x, two) unmet = Not (met) one = Cast <to = 7> (unmet)
-    count = ReduceSum <keepdims = 0> (one)
-    none = Equal (count, zero) n = Neg (h) y = Where (none, h, n) }"""
-
 #: A loop, the same in another step, and what makes that wrong.
 WRONG = {
     "first: one iteration more": (LOOP, FIRST, {"left = Sub (n, one)": "left = Identity (n)"}),
@@ -237,9 +226,6 @@ WRONG |= {
         },
     ),
     "grows: the row before": (GROWS, ROWS, {"n = Neg (r)": "n = Identity (r)"}),
-    "some: two of them": (SOME, ALL, {"Equal (count, zero)": "Less (count, two)"}),
-    "some: all of them": (SOME, ALL, {"Not (met)": "Identity (met)"}),
-    "some: another limit": (SOME, ALL, {"LessOrEqual (x, two)": "Less (x, two)"}),
 }
 #: Each of them, by the first word of the name.
 RIGHT = {name.partition(":")[0]: pair[:2] for name, pair in WRONG.items()}
