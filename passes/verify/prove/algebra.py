@@ -326,7 +326,7 @@ class Algebra(Conditions):
 
 
 #: How many iterations that follow for certain are counted apart from the others.
-_MOST_SURE = 4
+_MOST_SURE = 8
 #: Floating-point operators whose operands may change places without another bit, NaN aside.
 COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 #: Reductions that give the element where there is one; a sum makes 0 of -0.
