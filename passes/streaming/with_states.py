@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes, number, text
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
+from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import LoopForm
 from passes.streaming.frame_by_frame import END
-from passes.streaming.plan import Flow, Reason
-from passes.streaming.streamer import Streamer, streamed
+from passes.streaming.plan import Flow, Frames, Reason
+from passes.streaming.streamer import Slot, Streamer, streamed
+from passes.writing import spelling
+from passes.writing.guards import guarded
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
@@ -30,12 +34,14 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {direction}")
     inputs = [*node.input, *[""] * (8 - len(node.input))]
     outputs = with_all_outputs(node, at.author.fresh)
-    at.need(not inputs[4], Reason.LENGTHS, "reads the lengths of rows (sequence_lens)")
-    at.fixed([name for place, name in enumerate(inputs) if place not in (0, 4)], "its parameter")
+    counted = "reads lengths of rows (sequence_lens) that depend on time"
+    at.need(at.flows.get(inputs[4]) is None, Reason.LENGTHS, counted)
+    at.fixed(filter(None, inputs[1:]), "its parameter")
     frames, later = at.frames(inputs[0]), attribute(node, "layout", 0)
     steps = frames is not None and frames.axis == later and not frames.past
     at.need(steps, Reason.WHOLE, "reads time as another axis than that of its steps")
     assert frames is not None
+    ended = _ended(at, inputs, frames) if inputs[4] else ""
     slots = []
     for place, letter in enumerate("hc" if op_of(node) == "LSTM" else "h"):
         initial, final = inputs[5 + place], outputs[1 + place]
@@ -44,10 +50,39 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         inputs[5 + place] = slot.input
         if not at.is_read(final):
             outputs[1 + place] = slot.output
+    inputs[5] = _if_any(at, inputs[0], slots[0])
     while not inputs[-1]:
         inputs.pop()
-    at.author.adopt([changed(node, {}, inputs=inputs, outputs=outputs)])
+    kept = [at.author.fresh("state") if ended and name else name for name in outputs[1:]]
+    at.author.adopt([changed(node, {}, inputs=inputs, outputs=[outputs[0], *kept])])
+    for slot, new, final in zip(slots, kept, outputs[1:], strict=True):
+        if ended:  # onnxruntime gives a row without frames the state 0
+            at.author.op("Where", ended, slot.input, new, outputs=[final])
     return [replace(frames, axis=later), *map(at.hand_on, slots, outputs[1:])]
+
+
+def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
+    """Write the lengths of rows in a chunk in place of those in the whole; returns which rows have
+    no frame, a bool for each, that broadcasts to a state."""
+    write = at.author
+    known = write.opset >= CLIP_TAKES_INTEGERS
+    at.need(known, Reason.LENGTHS, f"reads the lengths of rows in opset {write.opset}")
+    x, lengths = inputs[0], inputs[4]
+    done = at.slot(f"{at.label}_done", lengths, fill=0)
+    size = write.op("Cast", spelling.scalar_size(write, x, frames.axis), to=TensorProto.INT32)
+    none = write.value(np.zeros((), np.int32))
+    inputs[4] = write.op("Clip", write.op("Sub", lengths, done.input), none, size)
+    write.op("Add", done.input, inputs[4], outputs=[done.output])
+    empty = write.op("Equal", inputs[4], none)
+    return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
+
+
+def _if_any(at: Streamer, x: str, slot: Slot) -> str:
+    """The state, or a failure of the model where there is no frame or no row: onnxruntime ends the
+    process, or gives states that were never written."""
+    write = at.author
+    some = write.once(("some", x), lambda: write.op("Greater", write.op("Size", x), write.int(0)))
+    return guarded(write, slot.input, some, at.seen.elem_type(slot.source))
 
 
 @streamed("Scan")

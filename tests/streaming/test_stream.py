@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import passes
@@ -38,6 +39,10 @@ LSTM = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[T,B,1] x, float[1,B,1] h, float[1,B,1] c) => (float[T,1,B,1] y, float[1,B,1] hn)
 <float[1,4,1] W = {0.5, -1, 0.25, 1}, float[1,4,1] R = {1, 0.5, -0.5, 0.25}> {
     y, hn, cn = LSTM <hidden_size = 1> (x, W, R, "", "", h, c)
+}"""
+CELL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,B,1] x, float[1,4,1] W, float[1,4,1] R) => (float[T,1,B,1] y) {
+    y = LSTM <hidden_size = 1> (x, W, R)
 }"""
 CONV = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[B,1,T] x) => (float[B,1,T] y)
@@ -132,6 +137,36 @@ def test_a_state_that_was_an_input_and_an_output_keeps_its_names() -> None:
     assert all(state.fill is None and state.value is None for state in streamed.plan.states)
 
 
+def test_the_lengths_of_rows_are_counted_down() -> None:
+    with_lengths = {"float[1,B,1] c)": "float[1,B,1] c, int32[B] l)", 'R, "", "",': 'R, "", l,'}
+    streamed = passes.stream(model(changed(LSTM, with_lengths)), "T", judge=BOTH)
+    assert states(streamed) == {"h": "hn", "lstm_0_done": "new_lstm_0_done", "c": "new_c"}
+    (done,) = [state for state in streamed.plan.states if state.input == "lstm_0_done"]
+    assert (done.shape, done.type, done.fill) == (("B",), "int32", 0)
+    rows = changed(LSTM, {"hidden_size = 1": "hidden_size = 1, layout = 1"} | with_lengths)
+    rows = rows.replace("[T,B,1]", "[B,T,1]").replace("[T,1,B,1]", "[B,T,1,1]")
+    rows = rows.replace("[1,B,1]", "[B,1,1]")  # onnxruntime has no kernel for this layout
+    assert states(passes.stream(model(rows), "T", judge=QUICK)) == states(streamed)
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU", "RNN"])
+def test_a_chunk_without_frames_is_an_error(cell: str) -> None:
+    # without a guard, the GRU of onnxruntime would end the process
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[cell]
+    text = changed(CELL, {"LSTM": cell, "[1,4,1]": f"[1,{gates},1]"})
+    streamed = passes.stream(model(text), "T", judge=QUICK)
+    session = onnxruntime.InferenceSession(streamed.model.SerializeToString())
+    feeds = {state.input: np.ones((1, 2, 1), np.float32) for state in streamed.plan.states}
+    weights = {name: np.ones((1, gates, 1), np.float32) for name in "WR"}
+    for frames in (1, 0):
+        feeds |= {"x": np.ones((frames, 2, 1), np.float32), **weights}
+        if frames:
+            assert np.isfinite(session.run(None, feeds)[0]).all()
+        else:
+            with pytest.raises(Exception, match="Gather node"):
+                session.run(None, feeds)
+
+
 def test_states_of_stacked_layers_stay_one_input_and_one_output() -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[T,B,1] x, float[2,B,1] h) => (float[T,B,1] y, float[2,B,1] hn)
@@ -197,7 +232,12 @@ REFUSED = {
     "reads-ahead": changed(CONV, {"pads = [2, 2]": "pads = [1, 1]", "{-2}": "{2147483647}"}),
     "lengths": changed(
         LSTM,
-        {"float[1,B,1] c)": "float[1,B,1] c, int32[B] l)", 'W, R, "", "", h': 'W, R, "", l, h'},
+        {
+            "y, hn": "at = Constant <value_ints = [1]> () n = Shape <start = 0, end = 1> (x) "
+            "rows = Shape <start = 1, end = 2> (x) m = Cast <to = 6> (n) "
+            "l = Expand (m, rows) y, hn",
+            'W, R, "", "", h': 'W, R, "", l, h',
+        },
     ),
     "whole-sequence": changed(SUM, {"CumSum <exclusive = 1> (x, axis)": "Softmax <axis = 0> (x)"}),
     "number-of-frames": changed(
