@@ -199,6 +199,9 @@ def _lines(model: Path, made: Streamed) -> list[str]:
     least = f", a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else ""
     lines = [f"{model}: chunks of any number of frames along {plan.axis}{least}"]
     lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in plan.inputs]
+    if plan.look_ahead:
+        lines.append(f"  looks ahead: a chunk is followed by {plan.look_ahead} frames of the next")
+        lines.append(f"  input {plan.frames_left}: the number of frames from this chunk to the end")
     for port in plan.outputs:
         every = f", one for {port.every} of the inputs" if port.every > 1 else ""
         lines.append(f"  output {port.name}: frames on axis {port.time_axis}{every}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ class ByChunks:
         Raises what the executor raises, and CannotRun where there is no frame.
         """
         length = self._length(feeds)
-        feeds = {**feeds, **self._cut(feeds, 0, length)}
+        feeds = {**feeds, **self._cut(feeds, range(length))}
         if not is_marked(model):
             return self.inner.run(model, feeds, **limits)
         found: dict[str, Value] = {}
@@ -143,7 +143,10 @@ class ByChunks:
             raise CannotRun("a state has no element: an empty batch")
         own = scoping.input_names(self.part.graph)
         for start, end in self._chunks(length):
-            given = {**feeds, **self._cut(feeds, start, end), **states}
+            # what follows the last frame may be anything
+            places = np.arange(start, end + self.plan.look_ahead) % length
+            given = {**feeds, **self._cut(feeds, places), **states}
+            given[self.plan.frames_left] = np.array(length - start)
             for port in self.plan.inputs if self.squeezed else ():
                 given[port.name] = np.squeeze(np.asarray(given[port.name]), port.time_axis)
             given = {name: given[name] for name in own if name in given}
@@ -157,19 +160,20 @@ class ByChunks:
         return Outcome({name: found[name] for name in scoping.output_names(model.graph)})
 
     def _length(self, feeds: Feeds) -> int:
-        """The number of frames, as far as they make whole chunks."""
+        """The number of frames: as far as they make whole chunks, or as many as three have."""
         lengths = {np.asarray(feeds[one.name]).shape[one.time_axis] for one in self.plan.inputs}
         if self.trips:
             lengths = {int(np.asarray(feeds[self.trips]).item())}
-        length = min(lengths) // self.plan.chunk_multiple * self.plan.chunk_multiple
+        length, multiple = min(lengths), self.plan.multiple
         if length < 1 or len(lengths) > 1:
-            raise CannotRun("the inputs have no whole chunk, or different numbers of frames")
-        return int(length)
+            raise CannotRun("the inputs have no frame, or different numbers of frames")
+        return int(max(length // multiple, 3 if multiple > 1 else 1) * multiple)
 
-    def _cut(self, feeds: Feeds, start: int, end: int) -> dict[str, Value]:
-        """The frames of inputs from `start` to `end`."""
+    def _cut(self, feeds: Feeds, places: Iterable[int]) -> dict[str, Value]:
+        """Frames of inputs, from the first on again after the last."""
+        at = np.asarray(places)
         return {
-            one.name: np.take(np.asarray(feeds[one.name]), range(start, end), axis=one.time_axis)
+            one.name: np.take(np.asarray(feeds[one.name]), at, one.time_axis, mode="wrap")
             for one in self.plan.inputs
         }
 
@@ -177,7 +181,8 @@ class ByChunks:
         """Where chunks begin and end, the same for the same length."""
         rng, start = np.random.default_rng(length), 0
         while start < length:
-            most = 1 if self.single else int(rng.integers(1, _MOST)) * self.plan.chunk_multiple
+            times = 1 if self.single or self.plan.chunk else int(rng.integers(1, _MOST))
+            most = times * self.plan.multiple
             yield start, (start := min(length, start + most))
 
 
@@ -188,5 +193,5 @@ class _Perturbing(ByChunks):
     def perturbed(self, model: ModelProto, feeds: Feeds, seed: int, **limits: Any) -> Outcome:
         """Run the whole model so."""
         assert isinstance(self.inner, Perturbing)
-        feeds = {**feeds, **self._cut(feeds, 0, self._length(feeds))}
+        feeds = {**feeds, **self._cut(feeds, range(self._length(feeds)))}
         return self.inner.perturbed(model, feeds, seed, **limits)

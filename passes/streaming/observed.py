@@ -44,11 +44,16 @@ class Observed:
     """The values of the main graph in each run, and the sizes of the inputs' dims."""
 
     sizes: Sequence[Mapping[str, int]]
-    values: Sequence[Mapping[str, Array]]
+    values: Sequence[dict[str, Array]]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a value in the first run."""
         return tuple(self.values[0][name].shape)
+
+    def call(self, name: str, new: str) -> None:
+        """Give a value another name, too."""
+        for values in self.values:
+            values[new] = values[name]
 
     def elem_type(self, name: str) -> int:
         """The type of the elements of a value, as onnx numbers it."""

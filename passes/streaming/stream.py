@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from onnx import ModelProto, TensorShapeProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, TensorShapeProto, ValueInfoProto, helper
 
 from passes.chain import Chain
 from passes.check import check_outcome
@@ -33,6 +34,7 @@ from passes.streaming.plan import (
     Last,
     Plan,
     Port,
+    ReadsLater,
     Reason,
     State,
 )
@@ -70,18 +72,32 @@ def stream(
     judge = judge or Judge()
     whole, time = _with_time(_with_scans(model, judge), axis)
     flows = _flows(whole, time)
-    streamer = Streamer(whole, time, flows, observe(whole, time), naming)
-    streamer.write()
+    seen, streamer, later = observe(whole, time), None, 0
+    while streamer is None:
+        inputs = {name: replace(flow, later=later) for name, flow in flows.items()}
+        streamer = Streamer(whole, time, inputs, seen, naming, later)
+        try:
+            streamer.write()
+        except ReadsLater as more:
+            streamer, later = None, more.frames
     outputs = _ports(whole, streamer.flows)
     found, replaced = states_of(whole, streamer, states or {})
-    inputs = [Port(name, flow.axis) for name, flow in flows.items()]
     own = {state.output for state in found}
     ends = scoping.output_names(whole.proto.graph)
     last = [one for one in ends if isinstance(streamer.flows.get(one), Last) and one not in own]
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    plan = Plan(time, inputs, outputs, found, last, multiple)
+    plan = Plan(
+        time,
+        [Port(name, flow.axis) for name, flow in flows.items()],
+        outputs,
+        found,
+        last,
+        multiple,
+        look_ahead=later,
+        frames_left=streamer.left,
+    )
     proto = _proto(whole, streamer, plan, replaced)
     check_outcome(Model(proto, whole.path))
     return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
@@ -167,7 +183,7 @@ def _ports(whole: Model, flows: Mapping[str, Flow]) -> list[Port]:
             sentence = f"the output {name!r} depends on the number of frames"
             raise CannotStream(Reason.NUMBER, sentence)
         if isinstance(flow, Frames):
-            if flow.past or flow.ahead:
+            if (flow.past, flow.ahead) != (0, 0):
                 padded = f"{flow.past} before the first frame, {flow.ahead} after the last"
                 sentence = f"the output {name!r} has frames of padding: {padded}"
                 raise CannotStream(Reason.AHEAD, sentence)
@@ -182,6 +198,8 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     for node in nodes:
         scoping.rename_free(node, replaced)
     inputs, outputs = scoping.input_names(graph), scoping.output_names(graph)
+    if plan.frames_left:
+        graph.input.append(helper.make_tensor_value_info(plan.frames_left, TensorProto.INT64, []))
     added = [state for state in plan.states if state.output not in outputs]
     graph.input.extend(
         _declared(state.input, state) for state in plan.states if state.input not in inputs
@@ -195,9 +213,9 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
         dims = value.type.tensor_type.shape.dim
         if value.name in axes and len(dims) > axes[value.name].time_axis:
             dim = dims[axes[value.name].time_axis]
-            if axes[value.name].every == 1:
+            if axes[value.name].every == 1 and not plan.look_ahead:
                 dim.dim_param = plan.axis
-            elif dim.dim_value:
+            elif dim.dim_value or plan.look_ahead:
                 dim.Clear()
     # what is declared of values may be the number of frames, which padding makes another one
     made = {name for node in kept for name in node.output}

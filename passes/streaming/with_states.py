@@ -160,10 +160,10 @@ def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     value = number(node, "value", 0.0) if fill is None else float(fill.reshape(-1)[0])
     pads[place] = pads[place + len(axes)] = 0
     result = [replace(frames, past=frames.past + before, ahead=frames.ahead + after)]
-    data = node.input[0]
+    data = at.ended(node.input[0], frames, value) if after > 0 else node.input[0]
     if before:
         ends = [] if any(pads) else [node.output[0]]
-        data = _after(at, data, before, frames.axis, value, ends)
+        data = _after(at, data, before, frames, value, ends)
         if ends:
             return result
     old = len(node.input) < 2
@@ -172,13 +172,14 @@ def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 
 
 def _after(
-    at: Streamer, name: str, count: int, axis: int, fill: float, ends: Sequence[str] = ()
+    at: Streamer, name: str, count: int, frames: Frames, fill: float, ends: Sequence[str] = ()
 ) -> str:
     """Write frames with so many before them, which a state holds; returns the name of both."""
+    axis = frames.axis
     slot = at.slot(f"{at.label}_cache", name, fill=fill, frames=count, axis=axis)
-    write = at.author
+    write, later = at.author, frames.later
     joined = write.op("Concat", slot.input, name, axis=axis, outputs=ends)
-    bounds = [write.ints(-count), write.ints(END), write.ints(axis)]
+    bounds = [write.ints(-count - later), write.ints(-later or END), write.ints(axis)]
     write.op("Slice", joined, *bounds, outputs=[slot.output])
     return joined
 
@@ -199,12 +200,16 @@ def _convolves(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     before, after = (pads[place], pads[place + spatial]) if auto == "NOTSET" else (0, 0)
     at.need(not (before and frames.past), Reason.UNSUPPORTED, "pads what is padded")
     left, right = before + frames.past, after + frames.ahead
-    past, odd = divmod(left - max(reach - stride, 0), stride)
-    at.need(past >= 0, Reason.AHEAD, f"reads frames that come later, {reach - stride - left} ahead")
+    later = max(reach - stride, 0) - left
+    at.reading(frames, later)
+    past, odd = divmod(max(-later, 0), stride)
     at.need(not odd and (past == 0 or reach >= stride), Reason.UNSUPPORTED, "pads no whole stride")
     ahead = (left + right - reach) // stride + 1 - past
-    data = _after(at, node.input[0], before, frames.axis, 0.0) if before else node.input[0]
+    data = at.ended(node.input[0], frames, 0) if after > 0 else node.input[0]
+    data = _after(at, data, before, frames, 0.0) if before else data
     pads[place] = pads[place + spatial] = 0
     given = {"pads": pads} if auto == "NOTSET" else {}
     kept = changed(node, given, inputs=[data, *node.input[1:]])
-    return at.keep(kept, replace(frames, every=frames.every * stride, past=past, ahead=ahead))
+    beyond = (left + frames.later - reach) // stride + 1 - past
+    every = frames.every * stride
+    return at.keep(kept, replace(frames, every=every, past=past, ahead=ahead, later=beyond))
