@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 app = typer.Typer()
 _CLI = frozenset({"cli"})
 _PAIR = "IN=OUT"
+
+
+class States(StrEnum):
+    """Of which frames of a chunk the states are outputs."""
+
+    last = "last"
+    every = "every"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +90,29 @@ class Stream(_Writing):
     names: Annotated[
         str, Says("The names of states that are added, as input and as output.", metavar=_PAIR)
     ] = "{}=new_{}"
+    chunk: Annotated[
+        int,
+        Says(
+            "The number of frames of every chunk, if it is fixed; 1 leaves no loop over time.",
+            least=0,
+            metavar="N",
+        ),
+    ] = 0
+    states: Annotated[
+        str,
+        Says(
+            "The states that are outputs: after the `last` frame, or after `every` one, too.",
+            States,
+        ),
+    ] = States.last
 
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
         if not self.axis:
             raise WrongValue("axis", "is needed: the dim of time")
+        if self.chunk and self.states == States.every:
+            raise WrongValue("states", "is `every` for chunks of any length: without --chunk")
         for pair in _pairs("names", [self.names]).items():
             if not all("{}" in name for name in pair) or len(set(pair)) < 2:
                 raise WrongValue("names", f"is {self.names!r}, not of the form {{}}=new_{{}}")
@@ -178,7 +203,15 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
     try:
         if isinstance(options, Stream):
             (naming,) = _pairs("names", [options.names]).items()
-            return stream(model, options.axis, states=states, naming=naming, judge=judge)
+            return stream(
+                model,
+                options.axis,
+                states=states,
+                naming=naming,
+                chunk=options.chunk,
+                each=options.states == States.every,
+                judge=judge,
+            )
         return close(
             model,
             options.axis,
@@ -196,8 +229,13 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
 
 def _lines(model: Path, made: Streamed) -> list[str]:
     plan = made.plan
-    least = f", a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else ""
-    lines = [f"{model}: chunks of any number of frames along {plan.axis}{least}"]
+    least = (
+        f", a multiple of {plan.chunk_multiple}"
+        if plan.chunk_multiple > 1 and not plan.chunk
+        else ""
+    )
+    number = f"{plan.chunk} frame{'s' * (plan.chunk > 1)}" if plan.chunk else "any number of frames"
+    lines = [f"{model}: chunks of {number} along {plan.axis}{least}"]
     lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in plan.inputs]
     if plan.look_ahead:
         lines.append(f"  looks ahead: a chunk is followed by {plan.look_ahead} frames of the next")
@@ -214,7 +252,8 @@ def _told(state: State) -> str:
     first = first if state.fill is None else f"{state.fill:g}"
     node = f" ({state.node})" if state.node else ""
     kind = f"{state.type}[{','.join(map(str, state.shape))}]"
-    return f"{state.input} -> {state.output}: {kind}, at first {first}{node}"
+    each = f", after each frame {state.each}" if state.each else ""
+    return f"{state.input} -> {state.output}: {kind}, at first {first}{each}{node}"
 
 
 _ARGUMENTS = model_arguments(model=THE_MODEL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,9 +142,11 @@ class ByChunks:
         if not all(np.asarray(state).size for state in states.values()):
             raise CannotRun("a state has no element: an empty batch")
         own = scoping.input_names(self.part.graph)
-        for start, end in self._chunks(length):
+        start, rng = 0, np.random.default_rng(length)  # the same cuts for the same length
+        while start < length:
+            end = min(length, start + self._frames(rng))
             # what follows the last frame may be anything
-            places = np.arange(start, end + self.plan.look_ahead) % length
+            places = np.arange(start, end + self.plan.look_ahead)
             given = {**feeds, **self._cut(feeds, places), **states}
             given[self.plan.frames_left] = np.array(length - start)
             for port in self.plan.inputs if self.squeezed else ():
@@ -152,8 +154,18 @@ class ByChunks:
             given = {name: given[name] for name in own if name in given}
             found = self.inner.run(self.part, given, **limits).outputs
             states = {one.input: found[one.output] for one in self.plan.states}
-            for name, piece in pieces.items():
-                piece.append(np.asarray(found[name]))
+            kept = end - start
+            if any(one.each for one in self.plan.states):  # roll back to a frame of the chunk
+                kept = int(rng.integers(0, kept // self.plan.multiple) + 1) * self.plan.multiple
+                states = {
+                    one.input: np.asarray(found[one.each])[kept - 1] for one in self.plan.states
+                }
+            start += kept
+            for port in self.plan.outputs:
+                piece = np.asarray(found[port.name])
+                if not self.squeezed:
+                    piece = np.take(piece, range(kept // port.every), port.time_axis)
+                pieces[port.name].append(piece)
         join = np.stack if self.squeezed else np.concatenate
         axes = {port.name: port.time_axis for port in self.plan.outputs}
         found |= {name: join(piece, axes[name]) for name, piece in pieces.items()}
@@ -177,13 +189,10 @@ class ByChunks:
             for one in self.plan.inputs
         }
 
-    def _chunks(self, length: int) -> Iterator[tuple[int, int]]:
-        """Where chunks begin and end, the same for the same length."""
-        rng, start = np.random.default_rng(length), 0
-        while start < length:
-            times = 1 if self.single or self.plan.chunk else int(rng.integers(1, _MOST))
-            most = times * self.plan.multiple
-            yield start, (start := min(length, start + most))
+    def _frames(self, rng: np.random.Generator) -> int:
+        """The number of frames of a chunk."""
+        times = 1 if self.single or self.plan.chunk else int(rng.integers(1, _MOST))
+        return times * self.plan.multiple
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +59,18 @@ def states_of(
             sentence = f"{started}, which no output returns; --state IN=OUT declares one that does"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
         states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
-    return [*states, *(_first(slot, streamer.seen) for slot in new)], replaced
+    states += [_first(slot, streamer.seen) for slot in new]
+    each = streamer.wanted.each
+    return [_with_each(one, streamer.slots) if each else one for one in states], replaced
+
+
+def _with_each(state: State, slots: Sequence[Slot]) -> State:
+    """A state with what holds it after each frame. Raises CannotStream where nothing does."""
+    found = [slot for slot in slots if state.input in (slot.input, slot.source)]
+    if len(found) != 1:
+        sentence = f"no value holds the state {state.input!r} after each frame"
+        raise CannotStream(Reason.UNSUPPORTED, sentence, state.node)
+    return replace(state, each=found[0].each)
 
 
 def _alike(one: TypeProto, other: TypeProto) -> bool:

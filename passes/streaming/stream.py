@@ -39,13 +39,11 @@ from passes.streaming.plan import (
     State,
 )
 from passes.streaming.states import states_of
-from passes.streaming.streamer import Streamer
+from passes.streaming.streamer import NAMING, Streamer, Wanted
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
 _Dim = TensorShapeProto.Dimension
-#: The names of the states that are added, as inputs and as outputs.
-NAMING = ("{}", "new_{}")
 
 
 def stream(
@@ -54,6 +52,8 @@ def stream(
     *,
     states: Mapping[str, str] | None = None,
     naming: tuple[str, str] = NAMING,
+    chunk: int = 0,
+    each: bool = False,
     judge: Judge | None = None,
 ) -> Streamed:
     """Return a model that runs a chunk of any number of frames, whose states are inputs and
@@ -61,7 +61,10 @@ def stream(
 
     `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`.
     `states` are inputs that hold what the outputs of these names return, where that is not seen.
-    `naming`: the names of the states that are added. Loops are made Scans first, if that is proven.
+    `naming`: the names of the states that are added, as input and as output, with `{}` for that of
+    the value. `chunk`: the number of frames of all chunks, if it is fixed; a loop of one iteration
+    is written out. `each`: the states after each frame are outputs, too, to roll back to.
+    Loops are made Scans first, if that is proven.
 
     Raises:
         BadModel: the input is no valid model.
@@ -69,13 +72,13 @@ def stream(
         NotSame, NotCompared: the outcome was not shown to be right.
         WrongUsage: there is no such dim, input or output.
     """
-    judge = judge or Judge()
+    judge, wanted = judge or Judge(), Wanted(naming, chunk, each)
     whole, time = _with_time(_with_scans(model, judge), axis)
     flows = _flows(whole, time)
     seen, streamer, later = observe(whole, time), None, 0
     while streamer is None:
         inputs = {name: replace(flow, later=later) for name, flow in flows.items()}
-        streamer = Streamer(whole, time, inputs, seen, naming, later)
+        streamer = Streamer(whole, time, inputs, seen, wanted, later)
         try:
             streamer.write()
         except ReadsLater as more:
@@ -88,6 +91,8 @@ def stream(
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
+    if chunk % multiple:
+        raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
     plan = Plan(
         time,
         [Port(name, flow.axis) for name, flow in flows.items()],
@@ -95,10 +100,13 @@ def stream(
         found,
         last,
         multiple,
+        chunk,
         look_ahead=later,
         frames_left=streamer.left,
     )
     proto = _proto(whole, streamer, plan, replaced)
+    if chunk:
+        proto = _fixed(proto, plan)
     check_outcome(Model(proto, whole.path))
     return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
 
@@ -200,6 +208,8 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     inputs, outputs = scoping.input_names(graph), scoping.output_names(graph)
     if plan.frames_left:
         graph.input.append(helper.make_tensor_value_info(plan.frames_left, TensorProto.INT64, []))
+    each = [state for state in plan.states if state.each]
+    graph.output.extend(_declared(state.each, state, ("",)) for state in each)
     added = [state for state in plan.states if state.output not in outputs]
     graph.input.extend(
         _declared(state.input, state) for state in plan.states if state.input not in inputs
@@ -227,6 +237,20 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     return proto
 
 
-def _declared(name: str, state: State) -> ValueInfoProto:
-    """The type of a state, as an input or an output."""
-    return helper.make_tensor_value_info(name, state.elem_type, state.shape)
+def _fixed(proto: ModelProto, plan: Plan) -> ModelProto:
+    """The model of a chunk whose number of frames is fixed, without loops of one iteration."""
+    ports = {port.name: port for port in (*plan.inputs, *plan.outputs)}
+    for value in (*proto.graph.input, *proto.graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if (port := ports.get(value.name)) and len(dims) > port.time_axis:
+            later = plan.look_ahead if port in plan.inputs else 0
+            dims[port.time_axis].dim_value = plan.chunk // port.every + later
+    # what it does is compared with the whole afterwards
+    options = RuleOptions(assume=tuple(Assumption))
+    return Session(SCHEDULES["simplify"], options=options, verifying=None).run(proto).model
+
+
+def _declared(name: str, state: State, before: Sequence[str] = ()) -> ValueInfoProto:
+    """The type of a state, as an input or an output, with axes before those of its own."""
+    dims = [None if dim in ("", "?") else dim for dim in (*before, *state.shape)]
+    return helper.make_tensor_value_info(name, state.elem_type, dims)

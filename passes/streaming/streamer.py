@@ -47,6 +47,7 @@ class Slot:
 
     That is the value `source` of the original, or, where `fill` is given, a tensor of that number,
     shaped as `source` is, but for `axis`, along which it has so many `frames`, if that is given.
+    `each` is the name of what holds it after each frame, if that is wanted.
     """
 
     input: str
@@ -56,14 +57,29 @@ class Slot:
     fill: float | None = None
     frames: int | None = None
     axis: int = 0
+    each: str = ""
+
+
+#: The names of the states that are added, as inputs and as outputs.
+NAMING = ("{}", "new_{}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a model: `naming` are the names of new states, as input and as output, with
+    `{}` for that of the value. `chunk`: the number of frames of all chunks, if it is fixed. `each`:
+    states after each frame become outputs."""
+
+    naming: tuple[str, str] = NAMING
+    chunk: int = 0
+    each: bool = False
 
 
 class Streamer:
     """Writes the main graph of a model, of whose inputs these have frames, for a chunk.
 
-    `time` is the name of the dim of time, and `seen` what the model does at several sizes of it.
-    `naming` are the names of new states, as input and as output, with `{}` for that of the value. A
-    chunk has `later` frames of the next one. `each`: states after each frame become outputs.
+    `time` is the name of the dim of time, and `seen` what the model does at several sizes of it. A
+    chunk has `later` frames of the next one.
     """
 
     def __init__(
@@ -72,13 +88,11 @@ class Streamer:
         time: str,
         inputs: Mapping[str, Frames],
         seen: Observed,
-        naming: tuple[str, str],
+        wanted: Wanted,
         later: int = 0,
-        *,
-        each: bool = False,
     ) -> None:
-        self.graph, self.seen, self._naming = model.proto.graph, seen, naming
-        self.later, self.each = later, each
+        self.graph, self.seen, self.wanted = model.proto.graph, seen, wanted
+        self.later = later
         self.time = time
         self.flows: dict[str, Flow] = dict(inputs)
         self.slots: list[Slot] = []
@@ -251,7 +265,11 @@ class Streamer:
             ("left", frames.every), lambda: write.op("Div", self.left, write.int(frames.every))
         )
         end = write.op("Add", left, write.int(frames.past + frames.ahead))
-        places = spelling.arange(write, spelling.size_of_axis(write, name, frames.axis))
+        if self.wanted.chunk:
+            own = self.wanted.chunk // frames.every
+            places = write.value(np.arange(frames.past + own + frames.later))
+        else:
+            places = spelling.arange(write, spelling.size_of_axis(write, name, frames.axis))
         axes = [*range(1, self.rank(name) - frames.axis)]
         within = spelling.unsqueeze_axes(write, write.op("Less", places, end), axes)
         dtype = helper.tensor_dtype_to_np_dtype(self.seen.elem_type(name))
@@ -292,11 +310,29 @@ class Streamer:
         """
         if fill is None and source in scoping.input_names(self.graph):
             name = source
-        given, after = (self.author.names.fresh(one.replace("{}", name)) for one in self._naming)
+        given, after = (
+            self.author.names.fresh(one.replace("{}", name)) for one in self.wanted.naming
+        )
         after = output if output in scoping.output_names(self.graph) else after
-        slot = Slot(given, after, source, self.path, fill, frames, axis)
+        each = self.author.names.fresh(f"every_{name}") if self.wanted.each else ""
+        slot = Slot(given, after, source, self.path, fill, frames, axis, each)
         self.slots.append(slot)
         return slot
+
+    def windows(self, slot: Slot, joined: str, x: str, frames: Frames) -> None:
+        """Write a state after each frame of `x`: so many frames as it has, of those `joined` to it,
+        the first time from the second one on."""
+        if not slot.each:
+            return
+        self.need(frames.every == 1, Reason.UNSUPPORTED, "reads fewer frames than the inputs have")
+        write, count = self.author, slot.frames or 0
+        own = self.cut(x)
+        first = spelling.arange(write, spelling.size_of_axis(write, own, slot.axis))
+        places = write.value(np.arange(1, 1 + count))
+        at = write.op("Add", spelling.unsqueeze(write, first, 1), places)
+        rows = write.op("Gather", joined, at, axis=slot.axis)
+        others = [axis for axis in range(self.rank(slot.source) + 1) if axis != slot.axis]
+        write.op("Transpose", rows, perm=[slot.axis, *others], outputs=[slot.each])
 
     def hand_on(self, slot: Slot, value: str) -> Last:
         """Write the output of a state, which is `value`, and return its flow."""

@@ -10,14 +10,19 @@ from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes, number, text
 from passes.ir.operators import op_of
-from passes.ir.protos import changed
+from passes.ir.protos import changed, copied
 from passes.ir.versions import CLIP_TAKES_INTEGERS
-from passes.loops.form import LoopForm
+from passes.loops.form import Collected, LoopForm
 from passes.streaming.frame_by_frame import END
 from passes.streaming.plan import Flow, Frames, Reason
 from passes.streaming.streamer import Slot, Streamer, streamed
 from passes.writing import spelling
 from passes.writing.guards import guarded
+
+_OTHERS = "has no state for each frame of the chunk: a stride, or rows with lengths"
+_OF_THE_CELL = (
+    "returns its cell state after the last frame alone, unlike what `passes expand` makes"
+)
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
@@ -50,7 +55,8 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         inputs[5 + place] = slot.input
         if not at.is_read(final):
             outputs[1 + place] = slot.output
-    inputs[5] = _if_any(at, inputs[0], slots[0])
+    if not at.wanted.chunk:
+        inputs[5] = _if_any(at, inputs[0], slots[0])
     while not inputs[-1]:
         inputs.pop()
     kept = [at.author.fresh("state") if ended and name else name for name in outputs[1:]]
@@ -58,6 +64,12 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     for slot, new, final in zip(slots, kept, outputs[1:], strict=True):
         if ended:  # onnxruntime gives a row without frames the state 0
             at.author.op("Where", ended, slot.input, new, outputs=[final])
+    for slot, letter in zip(slots, "hc", strict=False):
+        if slot.each:
+            alone = not ended and letter == "h" and frames.every == 1
+            at.need(alone, Reason.UNSUPPORTED, _OF_THE_CELL if letter == "c" else _OTHERS)
+            perm = [1, 0, 2, 3] if later else [0, 1, 2, 3]
+            at.author.op("Transpose", outputs[0], perm=perm, outputs=[slot.each])
     return [replace(frames, axis=later), *map(at.hand_on, slots, outputs[1:])]
 
 
@@ -108,12 +120,28 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         replace(one, initial=slot.input, final=one.final if at.is_read(one.final) else slot.output)
         for one, slot in zip(form.carried, slots, strict=True)
     ]
-    at.author.adopt([replace(form, carried=tuple(carried)).to_node()])
+    form = replace(form, carried=tuple(carried))
+    if at.wanted.each:
+        at.need(plain[0].every == 1, Reason.UNSUPPORTED, _OTHERS)
+        form = _with_each(form, slots, at.author.fresh)
+    at.author.adopt([form.to_node()])
     flows += [at.hand_on(slot, one.final) for slot, one in zip(slots, carried, strict=True)]
-    for one in form.collected:
+    for one in form.collected[: len(node.output) - len(slots)]:
         at.need(not one.reversed, Reason.BACKWARDS, "collects a value backwards")
         flows.append(at.like(plain[0], one.tensor) if at.is_read(one.tensor) else None)
     return flows
+
+
+def _with_each(form: LoopForm, slots: Sequence[Slot], fresh: Callable[[str], str]) -> LoopForm:
+    """A loop that collects its states, too, under the names of the slots."""
+    body, collected = copied(form.body), [*form.collected]
+    types = {value.name: value.type for value in body.output}
+    for slot, one in zip(slots, form.carried, strict=True):
+        name = fresh("each")
+        body.node.add(op_type="Identity", input=[one.body_output], output=[name])
+        body.output.add(name=name, type=types[one.body_output])
+        collected.append(Collected(name, slot.each))
+    return replace(form, body=body, collected=tuple(collected))
 
 
 @streamed("CumSum")
@@ -134,6 +162,7 @@ def _cumulates(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     axis = write.ints(frames.axis)
     write.op("Slice", sums, write.ints(start), write.ints(end), axis, outputs=[node.output[0]])
     write.op("Slice", sums, write.ints(-1), write.ints(END), axis, outputs=[slot.output])
+    at.windows(slot, sums, node.input[0], frames)
     return [frames]
 
 
@@ -181,6 +210,7 @@ def _after(
     joined = write.op("Concat", slot.input, name, axis=axis, outputs=ends)
     bounds = [write.ints(-count - later), write.ints(-later or END), write.ints(axis)]
     write.op("Slice", joined, *bounds, outputs=[slot.output])
+    at.windows(slot, joined, name, frames)
     return joined
 
 

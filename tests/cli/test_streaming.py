@@ -51,6 +51,7 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
         (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
         (["--axis", "T", "--state", "x"], 2, "not of the form IN=OUT"),
+        (["--axis", "T", "--chunk", "4", "--states", "every"], 2, "without --chunk"),
     ],
 )
 def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str) -> None:
@@ -58,6 +59,14 @@ def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str
     assert done.exit_code == code
     assert sentence in " ".join(done.output.replace("│", " ").split())
     assert [*model.parent.iterdir()] == [model]
+
+
+def test_one_frame_at_a_time(model: Path, tmp_path: Path) -> None:
+    live = tmp_path / "live.onnx"
+    done = run("stream", f"{model}", "--axis", "T", "--chunk", "1", "-o", f"{live}")
+    assert done.exit_code == 0, done.output
+    assert "sum.onnxtxt: chunks of 1 frame along T" in done.output
+    assert onnx.load(live).graph.input[0].type.tensor_type.shape.dim[0].dim_value == 1
 
 
 def test_a_refusal_writes_nothing(model: Path) -> None:

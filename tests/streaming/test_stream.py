@@ -12,8 +12,9 @@ import pytest
 
 import passes
 from passes.errors import WrongUsage
-from passes.streaming.chunks import Judge, NotSame, Streamed
+from passes.streaming.chunks import Judge, NotCompared, NotSame, Streamed
 from passes.streaming.plan import KEY, CannotStream, Plan
+from passes.streaming.streamer import Slot, Streamer
 from passes.verify.executor import Value
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -192,6 +193,52 @@ def test_a_loop_becomes_a_scan_first() -> None:
     )
     (state,) = streamed.plan.states  # not the weights, which the Loop carries
     assert state.shape == ("unk__170", 2)
+
+
+def test_a_chunk_of_one_frame_has_no_loop() -> None:
+    streamed = passes.stream(model(SCAN), "T", chunk=1, judge=BOTH)
+    kinds = [node.op_type for node in streamed.model.graph.node]
+    assert kinds == ["Squeeze", "Add", "Tanh", "Unsqueeze"]
+    assert [dim.dim_value for dim in streamed.model.graph.input[0].type.tensor_type.shape.dim] == [
+        *(0, 1, 2)
+    ]
+    # onnxruntime runs one step of the operator faster than its products
+    streamed = passes.stream(model(LSTM), "T", chunk=1, judge=BOTH)
+    assert [node.op_type for node in streamed.model.graph.node] == ["LSTM"]
+
+
+def test_chunks_of_a_fixed_number_of_frames() -> None:
+    streamed = passes.stream(model(STRIDED), "T", chunk=4, judge=BOTH)
+    ends = (streamed.model.graph.input[0], streamed.model.graph.output[0])
+    assert [value.type.tensor_type.shape.dim[2].dim_value for value in ends] == [4, 2]
+    with pytest.raises(WrongUsage, match="a chunk of 3 frames is no multiple of 2"):
+        passes.stream(model(STRIDED), "T", chunk=3)
+
+
+@pytest.mark.parametrize("text", ["SCAN", "GRU", "CONV", "SUM"])
+def test_states_after_every_frame_are_rolled_back_to(text: str) -> None:
+    # the judge goes on from a frame within each chunk, drawn at random
+    gru = changed(CELL, {"LSTM": "GRU", "[1,4,1]": "[1,3,1]"})
+    texts = {"SCAN": SCAN, "GRU": gru, "CONV": CONV, "SUM": SUM}
+    streamed = passes.stream(model(texts[text]), "T", each=True, judge=BOTH)
+    assert [state.each for state in streamed.plan.states] == [
+        f"every_{state.input}" for state in streamed.plan.states
+    ]
+
+
+def test_a_state_of_the_wrong_frame_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Streamer, slot: Slot, joined: str, *_: object) -> None:
+        first = self.author.op("Slice", joined, *map(self.author.ints, (0, 1, slot.axis)))
+        self.author.op("Unsqueeze", first, self.author.ints(0), outputs=[slot.each])
+
+    monkeypatch.setattr(Streamer, "windows", wrong)
+    with pytest.raises((NotSame, NotCompared)):
+        passes.stream(model(SUM), "T", each=True, judge=QUICK)
+
+
+def test_the_cell_state_of_an_lstm_is_known_after_the_last_frame_alone() -> None:
+    with pytest.raises(CannotStream, match="its cell state after the last frame alone"):
+        passes.stream(model(LSTM), "T", each=True, judge=QUICK)
 
 
 def test_an_axis_without_a_name() -> None:
