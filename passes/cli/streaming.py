@@ -20,7 +20,7 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import check_report, failing, progress, tell, write
+from passes.cli.running import check_report, complain, failing, progress, tell, write
 from passes.commands.declaring import Says, WrongValue
 from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Executing
@@ -183,7 +183,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         with progress() as say:
             if say is not None:
                 say("running chunks")
-            made = _made(model, options, judge)
+            made = _made(model, options, judge, target)
         save(made.model, target, base_dir=made.base_dir, force=options.force)
         checked = Checked.of(made.verification)
         notes = [f"          note: {note}" for note in checked.notes]
@@ -195,7 +195,9 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
             write(options.json, json.dumps(said, indent=2) + "\n")
 
 
-def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
+def _made(model: Path, options: Stream | Close, judge: Judge, target: Path) -> Streamed:
+    from passes.builds.task import reproduced
+    from passes.streaming.chunks import NotSame
     from passes.streaming.close import close
     from passes.streaming.stream import stream
 
@@ -222,6 +224,9 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
             judge=judge,
         )
     except PassesError as error:
+        if isinstance(error, NotSame):
+            folder = target.with_name(f"{target.name}.reproducer")
+            complain(reproduced(folder, error.found, (model.parent, model.parent)))
         if not f"{error}".startswith(f"{model}: "):
             error.args = (f"{model}: {error}",)
         raise

@@ -14,6 +14,7 @@ from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.not_produced import Disagreement
 from passes.streaming.observed import sizes_of
 from passes.streaming.plan import Plan
 from passes.verify import signature
@@ -33,6 +34,12 @@ class NotSame(PassesError):
     """Chunk by chunk, a model gives something else than the whole."""
 
     exit_code = MISMATCH
+
+    def __init__(self, found: Disagreement) -> None:
+        super().__init__(
+            f"chunk by chunk, the outputs are not those of the whole: {found.sentence}"
+        )
+        self.found = found
 
 
 class NotCompared(PassesError):
@@ -84,7 +91,10 @@ class Judge:
                 ),
             )
         if found.verdict == "mismatch":
-            raise NotSame(f"chunk by chunk, the outputs are not those of the whole: {found.reason}")
+            sides = (whole.proto, part)
+            raise NotSame(
+                Disagreement("main", found.reason, sides, found.failure, (), False, by_command=True)
+            )
         if found.verdict != "verified":
             raise NotCompared(f"no case could be compared, {found.reason} [not-verified]")
         return found
