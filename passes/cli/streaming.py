@@ -87,6 +87,14 @@ class Stream(_Writing):
             metavar="DIM|INPUT=AXIS,...",
         ),
     ] = ""
+    loop: Annotated[
+        str,
+        Says(
+            "In place of an axis, the path of a Scan or a recurrent operator: inputs that it reads "
+            "step by step have time, and what depends on others runs as a whole.",
+            metavar="PATH",
+        ),
+    ] = ""
     names: Annotated[
         str, Says("The names of states that are added, as input and as output.", metavar=_PAIR)
     ] = "{}=new_{}"
@@ -109,8 +117,8 @@ class Stream(_Writing):
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
-        if not self.axis:
-            raise WrongValue("axis", "is needed: the dim of time")
+        if bool(self.axis) == bool(self.loop):
+            raise WrongValue("axis", "is needed, the dim of time, or --loop, but not both")
         if self.chunk and self.states == States.every:
             raise WrongValue("states", "is `every` for chunks of any length: without --chunk")
         for pair in _pairs("names", [self.names]).items():
@@ -208,6 +216,7 @@ def _made(model: Path, options: Stream | Close, judge: Judge, target: Path) -> S
             return stream(
                 model,
                 options.axis,
+                loop=options.loop,
                 states=states,
                 naming=naming,
                 chunk=options.chunk,

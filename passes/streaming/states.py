@@ -37,7 +37,10 @@ def states_of(
         for given, known, kind in ((name, types, "input"), (end, ends, "output")):
             if given not in known:
                 raise WrongUsage(f"the model has no {kind} {given!r}; {nearest(given, known)}")
-    reads = {slot.input: _reads(whole, slot) for slot in streamer.slots}
+    reads = {
+        slot.input: inputs_of(whole, [slot.source] if slot.fill is None else [])
+        for slot in streamer.slots
+    }
     pairs = dict(declared)
     for name in dict.fromkeys(name for read in reads.values() for name in sorted(read)):
         own = frozenset(slot for slot, read in reads.items() if name in read)
@@ -88,11 +91,9 @@ def given_state(kind: TypeProto, name: str, end: str, path: str = "") -> State:
     return State(name, end, dims, dtype, batch_axis=next(iter(symbolic), None), node=path)
 
 
-def _reads(whole: Model, slot: Slot) -> frozenset[str]:
-    """The inputs of the model on whose elements the beginning of a state depends."""
-    if slot.fill is not None:
-        return frozenset()
-    graph, found, pending = whole.proto.graph, set[str](), [slot.source]
+def inputs_of(whole: Model, sources: Sequence[str]) -> frozenset[str]:
+    """The inputs of the model on whose elements values of the main graph depend."""
+    graph, found, pending = whole.proto.graph, set[str](), list(sources)
     inputs = set(scoping.input_names(graph)) - scoping.initializer_names(graph)
     seen = set(pending)
     while pending:

@@ -15,12 +15,15 @@ from passes.engine.finish import drop_unread
 from passes.engine.schedules import SCHEDULES
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.live import live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.places import path_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
+from passes.loops.form import LoopForm
 from passes.session import Session, Source, loaded
 from passes.streaming import frame_by_frame, with_states
 from passes.streaming.chunks import Judge, Streamed
@@ -38,7 +41,7 @@ from passes.streaming.plan import (
     Reason,
     State,
 )
-from passes.streaming.states import states_of
+from passes.streaming.states import inputs_of, states_of
 from passes.streaming.streamer import NAMING, Streamer, Wanted
 from passes.types.value_types import dims_of
 
@@ -48,8 +51,9 @@ _Dim = TensorShapeProto.Dimension
 
 def stream(
     model: Source,
-    axis: str,
+    axis: str = "",
     *,
+    loop: str = "",
     states: Mapping[str, str] | None = None,
     naming: tuple[str, str] = NAMING,
     chunk: int = 0,
@@ -59,7 +63,9 @@ def stream(
     """Return a model that runs a chunk of any number of frames, whose states are inputs and
     outputs.
 
-    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`.
+    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`; or `loop`
+    is the path of a Scan or a recurrent operator: the inputs that it reads step by step have time,
+    and what depends on others runs as a whole.
     `states` are inputs that hold what the outputs of these names return, where that is not seen.
     `naming`: the names of the states that are added, as input and as output, with `{}` for that of
     the value. `chunk`: the number of frames of all chunks, if it is fixed; a loop of one iteration
@@ -73,7 +79,8 @@ def stream(
         WrongUsage: there is no such dim, input or output.
     """
     judge, wanted = judge or Judge(), Wanted(naming, chunk, each)
-    whole, time = _with_time(_with_scans(model, judge), axis)
+    whole = _with_scans(model, judge)
+    whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
     seen, streamer, later = observe(whole, time), None, 0
     while streamer is None:
@@ -126,9 +133,46 @@ def _with_scans(source: Source, judge: Judge) -> Model:
     return Model(Chain(commands).run(source).model, model.path)
 
 
-def _with_time(model: Model, axis: str) -> tuple[Model, str]:
+def _axes_of(model: Model, path: str) -> str:
+    """The axes of inputs along which a loop runs, as `x=1,y=0`.
+
+    Raises:
+        WrongUsage: there is no such loop, or it runs along the dim of no input.
+    """
+    graph, scope = model.proto.graph, next(scoping.scopes(model.proto))
+    loops = {
+        path_of(scope, node, index): node
+        for index, node in enumerate(graph.node)
+        if op_of(node) in ("Scan", "RNN", "GRU", "LSTM")
+    }
+    if path not in loops:
+        raise WrongUsage(
+            f"the model has no Scan or recurrent operator {path!r}; {nearest(path, loops)}"
+        )
+    node = loops[path]
+    read = [(node.input[0], attribute(node, "layout", 0))]
+    if op_of(node) == "Scan":
+        form = LoopForm.from_node(node, model.opset())
+        read = [(scanned.tensor, scanned.axis) for scanned in form.scanned]
+    known = [(dims_of(model.types.of(scope, name)) or (), axis) for name, axis in read]
+    sizes = {dims[axis] for dims, axis in known if -len(dims) <= axis < len(dims)}
+    times = {size for size in sizes if isinstance(size, str)}
+    sources = inputs_of(model, [name for name, _ in read])
+    places = [
+        f"{value.name}={axis}"
+        for value in graph.input
+        for axis, dim in enumerate(dims_of(value.type) or ())
+        if value.name in sources and dim in times
+    ]
+    if not places:
+        raise WrongUsage(f"{path} runs along the dim of no input (--axis names one)")
+    return ",".join(places)
+
+
+def _with_time(model: Model, axis: str, *, alone: bool) -> tuple[Model, str]:
     """The model with a dim of time that has a name, which is returned, too; without what no output
-    depends on, and with every output of its recurrent operators."""
+    depends on, and with every output of its recurrent operators. `alone`: other inputs have another
+    time."""
     proto = copied(model.proto)
     graph = proto.graph
     named = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
@@ -137,7 +181,11 @@ def _with_time(model: Model, axis: str) -> tuple[Model, str]:
         raise WrongUsage(f"no input has a dim {axis!r}; {nearest(axis, sorted(symbols))}")
     dims = _named_axes(axis, named) if "=" in axis else []
     kept = (dim.dim_param for dim in dims if dim.dim_param)
-    time = next(kept, Names(symbols).fresh("time")) if dims else axis
+    fresh = Names(symbols).fresh("time")
+    time = next(kept, fresh) if dims else axis
+    every = [dim.dim_param for known in named.values() for dim in known]
+    if alone and every.count(time) > sum(dim.dim_param == time for dim in dims):
+        time = fresh
     sizes = {dim.dim_value for dim in dims} - {0}
     for dim in dims:
         dim.dim_param = time

@@ -48,7 +48,8 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "is needed: the dim of time"),
+        ([], 2, "is needed, the dim of time, or --loop"),
+        (["--loop", "main/scan_0"], 2, "no Scan or recurrent operator 'main/scan_0'"),
         (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
         (["--axis", "T", "--state", "x"], 2, "not of the form IN=OUT"),

@@ -241,6 +241,28 @@ def test_the_cell_state_of_an_lstm_is_known_after_the_last_frame_alone() -> None
         passes.stream(model(LSTM), "T", each=True, judge=QUICK)
 
 
+BESIDE = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,1,2] x, float[T,1,1] z, float[2,1,2] W, float[2,1,1] R, float[1,1,1] V, float[1,1,1] Q)
+    => (float[T,1,1,1] y) <int64[1] zero = {0}> {
+    whole, ends = RNN <hidden_size = 1, direction = "bidirectional"> (x, W, R)
+    sum = ReduceSum (ends, zero)
+    rows = RNN <hidden_size = 1> (z, V, Q)
+    y = Add (rows, sum)
+}"""
+
+
+def test_a_loop_is_chosen_by_its_path() -> None:
+    # the first operator reads all of `x` in each chunk of `z`
+    with pytest.raises(CannotStream, match="backwards"):
+        passes.stream(model(BESIDE), "T", judge=QUICK)
+    streamed = passes.stream(model(BESIDE), loop="main/rnn_2", judge=BOTH)
+    assert [port.name for port in streamed.plan.inputs] == ["z"]
+    assert streamed.plan.axis == "time"
+    known = changed(BESIDE, {"RNN <hidden_size = 1> (z,": "RNN <hidden_size = 1> (V,"})
+    with pytest.raises(WrongUsage, match="main/rnn_2 runs along the dim of no input"):
+        passes.stream(model(known), loop="main/rnn_2")
+
+
 def test_an_axis_without_a_name() -> None:
     text = changed(SUM, {"float[T,2] x": "float[4,2] x", "float[T,2] y": "float[4,2] y"})
     streamed = passes.stream(model(text), "x=0", judge=QUICK)
