@@ -103,6 +103,53 @@ def test_a_copy_that_differs_splits_the_chain() -> None:
     assert_refused(middle, "no-repetition", pipeline="reroll")
 
 
+def test_an_attribute_that_differs_splits_the_chain() -> None:
+    leaky = LAYERS.replace("Sin (", "LeakyRelu <alpha = 0.5> (")
+    assert loops_in(rerolled(as_model(leaky))) == 1
+    other = changed(leaky, {"a2 = LeakyRelu <alpha = 0.5>": "a2 = LeakyRelu <alpha = 0.25>"})
+    assert_refused(other, "no-repetition", pipeline="reroll")
+
+
+def test_an_attribute_as_it_is_by_default_does_not_split_the_chain() -> None:
+    leaky = changed(
+        LAYERS.replace("Sin (", "LeakyRelu ("), {"a2 = LeakyRelu": "a2 = LeakyRelu <alpha = 0.01>"}
+    )
+    assert [node.op_type for node in rerolled(as_model(leaky)).graph.node] == ["Scan", "Neg"]
+
+
+#: Layers with a choice each, in whose branches names differ, and the order of what they read.
+CHOICES = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3] s, float[3] x, bool[4] flags) => (float[3] y) <int64 zero = {0}, int64 one = {1}, int64 two = {2}> {
+    f0 = Gather (flags, zero)
+    b0 = If (f0) <then_branch = t () => (float[3] p) { q = Mul (s, x) p = Sin (q) },
+                  else_branch = e () => (float[3] r) { r = Mul (x, s) }>
+    f1 = Gather (flags, one)
+    b1 = If (f1) <then_branch = t1 () => (float[3] p1) { q1 = Mul (b0, x) p1 = Sin (q1) },
+                  else_branch = e1 () => (float[3] r1) { r1 = Mul (x, b0) }>
+    f2 = Gather (flags, two)
+    b2 = If (f2) <then_branch = t2 () => (float[3] p2) { q2 = Mul (b1, x) p2 = Sin (q2) },
+                  else_branch = e2 () => (float[3] r2) { r2 = Mul (x, b1) }>
+    y = Neg (b2)
+}
+"""
+
+
+def test_a_copy_may_have_branches() -> None:
+    graph = rerolled(as_model(CHOICES)).graph
+    assert [node.op_type for node in graph.node] == ["Slice", "Scan", "Neg"]
+
+
+def test_a_branch_that_differs_splits_the_chain() -> None:
+    other = changed(CHOICES, {"p2 = Sin (q2)": "p2 = Cos (q2)"})
+    assert_refused(other, "no-repetition", pipeline="reroll")
+    # what the second branch reads is swapped, which a difference would show
+    other = changed(
+        CHOICES, {"r2 = Mul (x, b1)": "r2 = Sub (b1, x)", "r1 = Mul (x, b0)": "r1 = Sub (x, b0)"}
+    )
+    assert_refused(other, "no-repetition", pipeline="reroll")
+
+
 def test_a_row_that_a_node_between_the_copies_reads_keeps_its_place() -> None:
     # `m` reads what the second copy computes, and the fourth copy reads `m`: no loop gives that
     text = changed(LAYERS, {"b3 = Mul (a3, x)": "m = Cos (b1) b3 = Mul (a3, m)"})
