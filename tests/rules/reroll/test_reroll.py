@@ -106,6 +106,30 @@ def test_what_unroll_wrote_is_a_scan_again() -> None:
     assert len(body.node) == 6
 
 
+def test_a_repetition_in_a_repetition_becomes_a_loop_in_a_loop() -> None:
+    # the solver of an equation, as traced: four substeps in each of five steps
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[2] w, float[5,2] x) => (float[2] y) {
+        y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] a) => (float[2] t) {
+            four = Constant <value_int = 4> ()
+            begun = Add (s, a)
+            solved = Loop <body = substep (int64 i, bool go, float[2] v) => (bool on, float[2] n) {
+                on = Identity (go)
+                p = Mul (v, w)
+                q = Tanh (p)
+                n = Add (q, a)
+            }> (four, "", begun)
+            t = Sigmoid (solved)
+        }> (h, x)
+    }"""
+    unrolled = passes.unroll(as_model(text), verify=False).model
+    assert not loops_in(unrolled)
+    (scan,) = rerolled(unrolled).graph.node
+    (body,) = [one.g for one in scan.attribute if one.name == "body"]
+    assert [node.op_type for node in body.node] == ["Add", "Scan", "Sigmoid"]
+
+
 def test_the_order_of_the_nodes_does_not_matter() -> None:
     unrolled = passes.unroll(as_model(RECURRENCE), verify=False).model
     # each node before those that do not read it, the last ones first where there is a choice
