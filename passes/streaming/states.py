@@ -16,6 +16,7 @@ from passes.streaming.observed import Observed
 from passes.streaming.plan import CannotStream, Last, Reason, State
 from passes.streaming.streamer import Slot, Streamer
 from passes.types.value_types import dims_of, elem_type_of
+from passes.writing import spelling
 
 
 def states_of(
@@ -64,16 +65,36 @@ def states_of(
         states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
     states += [_first(slot, streamer.seen) for slot in new]
     each = streamer.wanted.each
-    return [_with_each(one, streamer.slots) if each else one for one in states], replaced
+    return [_with_each(one, whole, streamer) if each else one for one in states], replaced
 
 
-def _with_each(state: State, slots: Sequence[Slot]) -> State:
-    """A state with what holds it after each frame. Raises CannotStream where nothing does."""
-    found = [slot for slot in slots if state.input in (slot.input, slot.source)]
-    if len(found) != 1:
-        sentence = f"no value holds the state {state.input!r} after each frame"
-        raise CannotStream(Reason.UNSUPPORTED, sentence, state.node)
-    return replace(state, each=found[0].each)
+def _with_each(state: State, whole: Model, streamer: Streamer) -> State:
+    """A state with what holds it after each frame, in its own shape.
+
+    Raises:
+        CannotStream: nothing does.
+    """
+    for slot in streamer.slots:
+        if state.input in (slot.input, slot.source):
+            return replace(state, each=slot.each)
+        if slot.fill is None and _is_shaped(whole, slot.source, state.input):
+            write = streamer.author
+            own = spelling.size_of_axis(write, slot.each, 0)
+            shape = spelling.joined(write, [own, spelling.shape_of(write, state.input)])
+            each = write.fresh(f"every_{state.input}")
+            return replace(state, each=write.op("Reshape", slot.each, shape, outputs=[each]))
+    sentence = f"no value holds the state {state.input!r} after each frame"
+    raise CannotStream(Reason.UNSUPPORTED, sentence, state.node)
+
+
+def _is_shaped(whole: Model, name: str, source: str) -> bool:
+    """Return whether a value has just the elements of another one."""
+    while name != source:
+        node = whole.producer(whole.proto.graph, name)
+        if node is None or op_of(node) not in ("Squeeze", "Unsqueeze", "Reshape", "Identity"):
+            return False
+        name = node.input[0]
+    return True
 
 
 def _alike(one: TypeProto, other: TypeProto) -> bool:

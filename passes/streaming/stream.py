@@ -79,7 +79,7 @@ def stream(
         WrongUsage: there is no such dim, input or output.
     """
     judge, wanted = judge or Judge(), Wanted(naming, chunk, each)
-    whole = _with_scans(model, judge)
+    whole = _with_scans(model, judge, each=each)
     whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
     seen, streamer, later = observe(whole, time), None, 0
@@ -118,17 +118,22 @@ def stream(
     return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
 
 
-def _with_scans(source: Source, judge: Judge) -> Model:
-    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified."""
+def _with_scans(source: Source, judge: Judge, *, each: bool) -> Model:
+    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified; and
+    of LSTM operators if `each` cell state is wanted, of which these return the last one alone."""
     model, _ = loaded(source)
-    if not any(op_of(node) == "Loop" for node in model.proto.graph.node) and model.opset() > SCAN_8:
+    kinds = {op_of(node) for node in model.proto.graph.node}
+    names = ["raise", "simplify"] if "Loop" in kinds or model.opset() <= SCAN_8 else []
+    if each and "LSTM" in kinds:
+        names.insert(0, "expand")
+    if not names:
         return model
     assume = (Assumption.non_empty,)  # a chunk has a frame
     verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed, assume=assume)
     # what a loop carries unchanged is no state
     commands = [
         Session(SCHEDULES[name], options=RuleOptions(assume=assume), verifying=verifying)
-        for name in ("raise", "simplify")
+        for name in names
     ]
     return Model(Chain(commands).run(source).model, model.path)
 

@@ -20,9 +20,6 @@ from passes.writing import spelling
 from passes.writing.guards import guarded
 
 _OTHERS = "has no state for each frame of the chunk: a stride, or rows with lengths"
-_OF_THE_CELL = (
-    "returns its cell state after the last frame alone, unlike what `passes expand` makes"
-)
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
@@ -64,12 +61,11 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     for slot, new, final in zip(slots, kept, outputs[1:], strict=True):
         if ended:  # onnxruntime gives a row without frames the state 0
             at.author.op("Where", ended, slot.input, new, outputs=[final])
-    for slot, letter in zip(slots, "hc", strict=False):
-        if slot.each:
-            alone = not ended and letter == "h" and frames.every == 1
-            at.need(alone, Reason.UNSUPPORTED, _OF_THE_CELL if letter == "c" else _OTHERS)
-            perm = [1, 0, 2, 3] if later else [0, 1, 2, 3]
-            at.author.op("Transpose", outputs[0], perm=perm, outputs=[slot.each])
+    if slots[0].each:
+        alone = not ended and len(slots) == 1 and frames.every == 1
+        at.need(alone, Reason.UNSUPPORTED, _OTHERS)
+        perm = [1, 0, 2, 3] if later else [0, 1, 2, 3]
+        at.author.op("Transpose", outputs[0], perm=perm, outputs=[slots[0].each])
     return [replace(frames, axis=later), *map(at.hand_on, slots, outputs[1:])]
 
 

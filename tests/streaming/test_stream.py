@@ -45,6 +45,16 @@ CELL = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[T,B,1] x, float[1,4,1] W, float[1,4,1] R) => (float[T,1,B,1] y) {
     y = LSTM <hidden_size = 1> (x, W, R)
 }"""
+STACKED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,B,1] x, float[2,B,1] h) => (float[T,B,1] y, float[2,B,1] hn)
+<float[1,1,1] W = {0.5}, float[1,1,1] R = {-1}, int64[1] one = {1}> {
+    h0, h1 = Split <num_outputs = 2> (h)
+    y0, n0 = RNN <hidden_size = 1> (x, W, R, "", "", h0)
+    x1 = Squeeze (y0, one)
+    y1, n1 = RNN <hidden_size = 1> (x1, W, R, "", "", h1)
+    y = Squeeze (y1, one)
+    hn = Concat <axis = 0> (n0, n1)
+}"""
 CONV = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[B,1,T] x) => (float[B,1,T] y)
 <float[1,1,3] W = {1, 2, -1}, float[1,1,2] V = {0.5, 1}, int64[6] pads = {0, 0, 2, 0, 0, 0},
@@ -169,17 +179,7 @@ def test_a_chunk_without_frames_is_an_error(cell: str) -> None:
 
 
 def test_states_of_stacked_layers_stay_one_input_and_one_output() -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]>
-    g (float[T,B,1] x, float[2,B,1] h) => (float[T,B,1] y, float[2,B,1] hn)
-    <float[1,1,1] W = {0.5}, float[1,1,1] R = {-1}, int64[1] one = {1}> {
-        h0, h1 = Split <num_outputs = 2> (h)
-        y0, n0 = RNN <hidden_size = 1> (x, W, R, "", "", h0)
-        x1 = Squeeze (y0, one)
-        y1, n1 = RNN <hidden_size = 1> (x1, W, R, "", "", h1)
-        y = Squeeze (y1, one)
-        hn = Concat <axis = 0> (n0, n1)
-    }"""
-    assert states(passes.stream(model(text), "T", judge=QUICK)) == {"h": "hn"}
+    assert states(passes.stream(model(STACKED), "T", judge=QUICK)) == {"h": "hn"}
 
 
 def test_names_of_states_are_chosen() -> None:
@@ -236,9 +236,20 @@ def test_a_state_of_the_wrong_frame_is_never_accepted(monkeypatch: pytest.Monkey
         passes.stream(model(SUM), "T", each=True, judge=QUICK)
 
 
-def test_the_cell_state_of_an_lstm_is_known_after_the_last_frame_alone() -> None:
-    with pytest.raises(CannotStream, match="its cell state after the last frame alone"):
-        passes.stream(model(LSTM), "T", each=True, judge=QUICK)
+def test_the_cell_state_of_an_lstm_is_that_of_a_scan() -> None:
+    # the operator returns it after the last frame alone
+    text = changed(LSTM, {"float[1,B,1] hn)": "float[1,B,1] hn, float[1,B,1] cn)"})
+    streamed = passes.stream(model(text), "T", each=True, judge=BOTH)
+    assert [(one.input, one.each) for one in streamed.plan.states] == [
+        ("h", "every_h"),
+        ("c", "every_c"),
+    ]
+    assert "Scan" in {node.op_type for node in streamed.model.graph.node}
+
+
+def test_states_that_are_joined_are_not_known_after_each_frame() -> None:
+    with pytest.raises(CannotStream, match="no value holds the state 'h' after each frame"):
+        passes.stream(model(STACKED), "T", each=True, judge=QUICK)
 
 
 BESIDE = """<ir_version: 10, opset_import: ["" : 21]>

@@ -83,9 +83,9 @@ def difference(before: ModelProto, made: bytes) -> str:
     fields = {name: told[name] for name in Plan.__dataclass_fields__}
     for name, kind in (("inputs", Port), ("outputs", Port), ("states", State)):
         fields[name] = [kind(**one) for one in fields[name]]
-    judge = Judge("reference", budget=10)
-    model = _with_scans(before, judge)
-    whole, _ = _with_time(model, _options(before)["axis"], alone=False)
+    judge, options = Judge("reference", budget=10), _options(before)
+    model = _with_scans(before, judge, each=options.get("each", False))
+    whole, _ = _with_time(model, options["axis"], alone=False)
     for seed in _SEEDS:
         try:
             replace(judge, seed=seed).compare(Model(whole.proto), after, Plan(**fields))
