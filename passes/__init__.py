@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         lower,
         lowest_opset,
         optimize,
+        prove,
         raise_,
         reroll,
         simplify,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
+    from passes.verify.prove.proof import Proof
 
 __version__ = "0.1.0"
 
@@ -52,6 +54,7 @@ _HOMES = {
     "lower": "passes.api",
     "lowest_opset": "passes.api",
     "optimize": "passes.api",
+    "prove": "passes.api",
     "raise_": "passes.api",
     "reroll": "passes.api",
     "simplify": "passes.api",
@@ -68,6 +71,7 @@ _HOMES = {
     "Report": "passes.report",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
+    "Proof": "passes.verify.prove.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
@@ -88,6 +92,7 @@ __all__ = [
     "NothingToDo",
     "PassesError",
     "Pipeline",
+    "Proof",
     "Refused",
     "Report",
     "Result",
@@ -101,6 +106,7 @@ __all__ = [
     "lower",
     "lowest_opset",
     "optimize",
+    "prove",
     "raise_",
     "register",
     "reroll",

@@ -18,6 +18,8 @@ DEFAULT_OPSET = 21
 MOST_NODES = 100_000
 #: The most that moves out of one loop: 256 MiB.
 MOST_BYTES = 1 << 28
+#: Seconds that a proof may take.
+PROOF_BUDGET = 20.0
 
 
 class Batch(StrEnum):
@@ -150,6 +152,14 @@ class RuleOptions:
         """The same, with some of those on that are on or off."""
         on: dict[str, Any] = dict.fromkeys(flags, True)
         return replace(self, **on)
+
+
+@dataclass(frozen=True)
+class Proving:
+    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written."""
+
+    budget: float = PROOF_BUDGET
+    required: bool = False
 
 
 @dataclass(frozen=True)

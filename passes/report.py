@@ -17,6 +17,7 @@ from passes.rule import Edit
 from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Tried, Verification
+from passes.verify.prove.proof import Proof
 from passes.writing.purposes import Extra
 
 Outcome = Literal["rewritten", "refused"]
@@ -182,7 +183,8 @@ class Report:
 
     `opsets` are the versions before and after, `ir_versions` those of the IR, 0 where the command
     does not choose one, `sizes` how large the model was and is; nodes without a record were left as
-    they are. `checked` is the verdict on the whole model, None where verification was off.
+    they are. `checked` is the verdict on the whole model, None where verification was off, `proof`
+    that of the proof, None where none was asked for.
     `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
@@ -201,6 +203,7 @@ class Report:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    proof: Proof | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
 
     @property
@@ -242,6 +245,10 @@ class Report:
             lines += _unreached_lines(self.checked.unreached, verbose)
             if self.checked.not_run:
                 lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
+        if self.proof is not None:
+            lines.append(f"  {self.proof.line}")
+            assumed = self.proof.assumed if verbose else ()
+            lines += [f"          assumed: {one}" for one in assumed]
         return "\n".join(lines)
 
     def _headline(self) -> str:

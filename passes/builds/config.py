@@ -44,6 +44,9 @@ class Verifying(Declared):
     budget: Annotated[float | None, options_of(Executing)["verify_budget"].says] = None
     seed: Annotated[int | None, options_of(Executing)["seed"].says] = None
     allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].says] = None
+    prove: Annotated[bool | None, options_of(Options)["prove"].says] = None
+    require_proof: Annotated[bool | None, options_of(Options)["require_proof"].says] = None
+    prove_budget: Annotated[float | None, options_of(Options)["prove_budget"].says] = None
 
     def check(self) -> None:
         """See that there is such an executor."""

@@ -22,6 +22,7 @@ from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.report import Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
+from passes.verify.prove.proof import Proof
 
 VERSION = 1
 _TOOLS = {
@@ -78,6 +79,7 @@ class ReportFile:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    proof: Proof | None = None
     spent: Spent = field(default_factory=Spent)
 
     @classmethod

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.choices import (
     DEFAULT_OPSET,
+    PROOF_BUDGET,
     Assumption,
     Executors,
+    Proving,
     RuleOptions,
     Verifying,
 )
@@ -140,6 +142,9 @@ class Binding(Declared):
     ] = None
 
 
+ProofBudget = Annotated[float, Says("Seconds that the proof may take.", least=0, metavar="S")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Executing, Binding, Converting):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
@@ -147,6 +152,17 @@ class Options(Executing, Binding, Converting):
 
     verify: Annotated[bool, Says("Execute the model before and after.")] = True
     allow_unverified: Annotated[bool, Says("Write rewrites that could not be compared.")] = False
+    prove: Annotated[
+        bool,
+        Says(
+            "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
+            "counts, and report the result. Where that fails, what the proof asks for is executed."
+        ),
+    ] = False
+    require_proof: Annotated[
+        bool, Says("Write nothing and exit 3 unless the outcome is proven, as --prove does.")
+    ] = False
+    prove_budget: ProofBudget = PROOF_BUDGET
     assume: Annotated[
         Sequence[str],
         Says(
@@ -180,6 +196,11 @@ class Options(Executing, Binding, Converting):
         own = {option.name: getattr(self, option.name) for option in fields(self)}
         said = {name: value for name, value in own.items() if name in known and value is not None}
         return RuleOptions(**said, for_onnxruntime=self.for_ is not None)
+
+    def proving(self) -> Proving | None:
+        """Return how to prove the outcome, None if that is not asked for."""
+        asked = self.prove or self.require_proof
+        return Proving(self.prove_budget, self.require_proof) if asked else None
 
     def verifying(self) -> Verifying | None:
         """Return how to verify, None if verification is off."""

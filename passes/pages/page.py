@@ -111,6 +111,8 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
     if report.checked is not None:
         remarks += report.checked.notes
         remarks += [f"not reached: {one}" for one in report.checked.unreached]
+    if report.proof is not None:
+        remarks += [report.proof.line, *(f"assumed: {one}" for one in report.proof.assumed)]
     return Page(
         " ".join(files),
         command,
@@ -155,6 +157,8 @@ def _banner(report: ReportFile) -> Banner:
         return Banner("refused", "Written, not verified", _told(checked))
     written = report.output[0].path if report.output else ""
     told = str(checked).removeprefix("verified: ")
+    if report.proof is not None and report.proof.is_proven:
+        verdict = "Written, verified and proven"
     return Banner(look, verdict, f"{written} agrees with the original: {told}.")
 
 

@@ -175,14 +175,14 @@ def _tried(executor: str, case: Case, ruling: Ruling) -> Tried:
     """What is told of a case."""
     trial = ruling.trial
     doubt = "; ".join(difference.sentence for difference in ruling.doubts)
-    inputs = ", ".join(_input(name, value) for name, value in case.feeds.items())
+    inputs = ", ".join(in_short(name, value) for name, value in case.feeds.items())
     errors = trial.comparison.errors
     worst = f"{errors.worst} ({errors.ulp:g} ULP)" if errors.worst else ""
     shown = (text[:_MOST_TOLD] for text in (doubt or trial.sentence, inputs, worst))
     return Tried(executor, case.label, trial.status, *shown)
 
 
-def _input(name: str, value: Value) -> str:
+def in_short(name: str, value: Value) -> str:
     """An input in short: its dtype, shape, and elements where these are few."""
     if isinstance(value, list):
         return f"{name}: {len(value)} values"
