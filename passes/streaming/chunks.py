@@ -16,7 +16,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.not_produced import Disagreement
 from passes.streaming.observed import sizes_of
-from passes.streaming.plan import Plan
+from passes.streaming.plan import RECURRENT, Plan
 from passes.verify import signature
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, Outcome, Perturbing, Value
@@ -102,7 +102,7 @@ class Judge:
 
 def _has_lengths(node: NodeProto) -> bool:
     """Return whether a node reads the lengths of rows."""
-    return op_of(node) in ("RNN", "GRU", "LSTM") and bool([*node.input, *[""] * 5][4])
+    return op_of(node) in RECURRENT and bool([*node.input, *[""] * 5][4])
 
 
 @dataclass
@@ -149,7 +149,8 @@ class ByChunks:
             one.input: feeds[one.input] if (first := one.first(sizes)) is None else first
             for one in self.plan.states
         }
-        if not all(np.asarray(state).size for state in states.values()):
+        recurs = any(op_of(node) in RECURRENT for node in self.part.graph.node)
+        if recurs and not all(np.asarray(state).size for state in states.values()):
             raise CannotRun("a state has no element: an empty batch")
         own = scoping.input_names(self.part.graph)
         start, rng = 0, np.random.default_rng(length)  # the same cuts for the same length

@@ -82,7 +82,7 @@ def _with_each(state: State, whole: Model, streamer: Streamer) -> State:
             own = spelling.size_of_axis(write, slot.each, 0)
             shape = spelling.joined(write, [own, spelling.shape_of(write, state.input)])
             each = write.fresh(f"every_{state.input}")
-            return replace(state, each=write.op("Reshape", slot.each, shape, outputs=[each]))
+            return replace(state, each=spelling.reshaped(write, slot.each, shape, [each]))
     sentence = f"no value holds the state {state.input!r} after each frame"
     raise CannotStream(Reason.UNSUPPORTED, sentence, state.node)
 

@@ -30,6 +30,7 @@ from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.observed import observe
 from passes.streaming.plan import (
     KEY,
+    RECURRENT,
     CannotStream,
     Count,
     Flow,
@@ -148,7 +149,7 @@ def _axes_of(model: Model, path: str) -> str:
     loops = {
         path_of(scope, node, index): node
         for index, node in enumerate(graph.node)
-        if op_of(node) in ("Scan", "RNN", "GRU", "LSTM")
+        if op_of(node) in ("Scan", *RECURRENT)
     }
     if path not in loops:
         raise WrongUsage(
@@ -204,7 +205,7 @@ def _with_time(model: Model, axis: str, *, alone: bool) -> tuple[Model, str]:
     replace_all(graph.node, live(graph.node, ends, scoping.free_names)[0])
     names = Names(scoping.all_names([graph]))
     for node in graph.node:
-        if op_of(node) in ("RNN", "GRU", "LSTM"):
+        if op_of(node) in RECURRENT:
             replace_all(node.output, with_states.with_all_outputs(node, names.fresh))
     return Model(proto, model.path), time
 

@@ -19,7 +19,16 @@ from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
 from passes.streaming.observed import Observed
-from passes.streaming.plan import CannotStream, Count, Flow, Frames, Last, ReadsLater, Reason
+from passes.streaming.plan import (
+    RECURRENT,
+    CannotStream,
+    Count,
+    Flow,
+    Frames,
+    Last,
+    ReadsLater,
+    Reason,
+)
 from passes.verify.executor import Array
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -342,7 +351,7 @@ class Streamer:
 
 
 #: What reads the frames of a chunk alone: states are computed from these, or numbers of them.
-_OWN = ("RNN", "GRU", "LSTM", "Scan", "CumSum", "Shape", "Size")
+_OWN = (*RECURRENT, "Scan", "CumSum", "Shape", "Size")
 #: What fills frames that are all alike, if its shape depends on their number.
 _FILLING = ("Expand", "ConstantOfShape", "Tile")
 

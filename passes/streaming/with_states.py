@@ -14,7 +14,7 @@ from passes.ir.protos import changed, copied
 from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Collected, LoopForm
 from passes.streaming.frame_by_frame import END
-from passes.streaming.plan import Flow, Frames, Reason
+from passes.streaming.plan import RECURRENT, Flow, Frames, Reason
 from passes.streaming.streamer import Slot, Streamer, streamed
 from passes.writing import spelling
 from passes.writing.guards import guarded
@@ -29,7 +29,7 @@ def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
     return [name or fresh("unused") for name in given]
 
 
-@streamed("RNN", "GRU", "LSTM")
+@streamed(*RECURRENT)
 def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """The initial states become inputs of the model, the final ones outputs."""
     direction = text(node, "direction", "forward")
