@@ -58,8 +58,8 @@ _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a mismatch was found: the command, and which rewrites took place. `exact`: floats had to
-    be equal bit for bit. `by_command`: the models have other inputs, so that it alone shows it."""
+    """The circumstances of a mismatch: the command, and the rewrites. `exact`: floats had to be
+    equal bit for bit. `by_command`: the models have other inputs, so that it alone shows it."""
 
     command: str
     path: str
@@ -111,8 +111,8 @@ def save(
             sentence=sentence,
             seen="\n".join(seen.lines(failure)),
             data_set=DATA_SET,
-            expected=_told(failure.expected if failure else None),
-            actual=_told(failure.actual if failure else None),
+            expected=_answer(failure.expected if failure else None),
+            actual=_answer(failure.actual if failure else None),
             again=(_BY_COMMAND if seen.by_command else _AGAIN).format(
                 command=seen.command, data_set=DATA_SET, options=_options(seen, failure)
             ),
@@ -158,7 +158,7 @@ def _save_data(
             value_files.write(folder, name, outcome.outputs, model.graph.output)
 
 
-def _told(outcome: Outcome | None) -> str:
+def _answer(outcome: Outcome | None) -> str:
     return "" if outcome is not None else " (none: it does not answer)"
 
 
