@@ -27,10 +27,12 @@ Numbers = Mapping[Unknown, int]
 
 #: Values that are tried of every unknown, and how many of one that is divided.
 _FEW, _DIVIDED = (2, 3, 1, 5), 34
+#: Rounds in which an unknown is solved from values of the others.
+_ROUNDS = 12
 #: Values of one unknown, terms that are evaluated, and cases.
 _MOST_VALUES, _MOST_WORK, _MOST_CASES = 40, 300_000, 72
-#: Assignments that are kept, each with another outcome of the conditions.
-_MOST_KEPT = 20
+#: Assignments that are kept, each with another outcome of the conditions, and conditions.
+_MOST_KEPT, _MOST_CONDITIONS = 20, 40
 #: Sizes, and elements of an input, that are drawn at most.
 _LONGEST, _MOST_ELEMENTS = 1 << 14, 1 << 20
 #: Constants around which floats are drawn.
@@ -50,7 +52,8 @@ class Clues:
 
     def conditions(self) -> list[Term]:
         """The comparisons of whole numbers in them."""
-        return list(dict.fromkeys(one for one in self._parts() if one.op in ("ge0", "eq0")))
+        found = dict.fromkeys(one for one in self._parts() if one.op in ("ge0", "eq0"))
+        return list(found)[:_MOST_CONDITIONS]
 
     def constants(self) -> list[float]:
         """The magnitudes of floats that are mentioned, the largest first."""
@@ -73,13 +76,11 @@ def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
     pairs = sorted(
         itertools.product(range(len(manners)), range(len(found))), key=lambda one: (sum(one), one)
     )
-    for turn, (manner, number) in enumerate(pairs):
+    for turn, (manner, number) in enumerate(pairs[:_MOST_CASES]):
         rng = np.random.default_rng([seed, turn])
         feeds = _feeds(rng, inputs, found[number], manners[manner], turn)
         if feeds is not None:
             cases.append(Case(feeds, "edge", False, f"sought by the proof {turn + 1}"))
-        if len(cases) == _MOST_CASES:
-            break
     return cases
 
 
@@ -120,9 +121,10 @@ def _candidates(conditions: Sequence[Term]) -> dict[Unknown, list[int]]:
     terms_of = {condition: list(subterms(condition)) for condition in conditions}
     unknowns = (_unknown(term) for terms in terms_of.values() for term in terms)
     found = {one: dict.fromkeys(_FEW) for one in unknowns if one is not None}
-    for base, condition, unknown in itertools.product((3, 2, 1), conditions, found):
-        near = _turns(condition.args[0], unknown, dict.fromkeys(found, base))
-        found[unknown].update(dict.fromkeys(near))
+    for place in range(_ROUNDS):  # what one condition asks for, another one compares
+        given = {one: [*known][min(place, len(known) - 1)] for one, known in found.items()}
+        for condition, unknown in itertools.product(conditions, found):
+            found[unknown].update(dict.fromkeys(_turns(condition.args[0], unknown, given)))
     for terms in terms_of.values():
         divided = range(_DIVIDED) if any(one.op == "idiv" for one in terms) else ()
         indexed = any(one.op in ("var", "bv") for one in terms)
@@ -158,9 +160,11 @@ def _unknown(term: Term) -> Unknown | None:
     """The size or the input that a term stands for."""
     if term.op == "dim":
         return "dim", term.data
-    if term.op != "elem" or not isinstance(term.data, tuple) or term.data[0] != "input":
-        return None
-    return ("input", term.data[1]) if term.data[2] == "int64" else None
+    is_cast = term.op == "ew" and isinstance(term.data, tuple) and term.data[0] == "Cast"
+    data = (term.args[0] if is_cast else term).data
+    if isinstance(data, tuple) and data[0] == "input" and "int" in str(data[-1]):
+        return "input", data[1]
+    return None
 
 
 def _value(term: Term, known: dict[Any, int | None]) -> int | None:
@@ -251,8 +255,9 @@ def _feeds(
         manner = Manner(floats.style, ints, (*shape, *sizes.values()), turn=turn)  # type: ignore[arg-type]
         made = arrays.array(rng, type_.elem_type, shape, manner)
         known = given.get(("input", value.name))
-        if known is not None:
-            made = np.full(shape, np.clip(known, *_ENDS), np.int64)
+        if known is not None and made.dtype.kind in "iu":
+            ends = np.iinfo(made.dtype)
+            made = np.full(shape, min(max(known, ends.min), ends.max), made.dtype)
         elif is_float(made.dtype) and made.dtype.kind != "c":
             apart = floats.alone and number != turn % len(inputs)
             with np.errstate(all="ignore"):
@@ -260,6 +265,3 @@ def _feeds(
             made = scaled.astype(made.dtype)
         feeds[value.name] = made
     return feeds
-
-
-_ENDS = (-(1 << 63), (1 << 63) - 1)

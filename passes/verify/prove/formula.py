@@ -29,7 +29,7 @@ _ATOM, _PRODUCT, _SUM, _COMPARISON, _LOOSE = range(5)
 
 def formula(term: Term, variables: Sequence[Term] = ()) -> str:
     """A term as a formula; `variables` get the first letters."""
-    return _shortened(Writer(variables).text(term))
+    return Writer(variables).text(term)
 
 
 def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple[str, str, str]:
@@ -47,7 +47,7 @@ def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple
     texts = [writer.text(one) for one in (left, right)]
     if texts[0] == texts[1]:
         texts = [full.text(one) for one in (left, right)]
-    return _shortened(texts[0]), _shortened(texts[1]), " of ".join(reversed(places))
+    return texts[0], texts[1], " of ".join(reversed(places))
 
 
 def _unlike(left: Term, right: Term) -> int | None:
@@ -70,8 +70,9 @@ class Writer:
             self._named(variable)
 
     def text(self, term: Term) -> str:
-        """The formula of a term."""
-        return self._write(term, _DEEPEST)[0]
+        """The formula of a term; a long one is cut off."""
+        text, _ = self._write(term, _DEEPEST)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
     def spelled_out(self) -> Writer:
         """A writer that spells out recurrences, and calls everything the same."""
@@ -170,8 +171,7 @@ class Writer:
         recurrence, iteration, *indices = term.args
         name = recurrence.shown[0]
         text, _ = self._read(name, indices, depth)
-        (variable,) = iteration.args[0].args if _is_atom(iteration) else (iteration,)
-        if variable in self._now:
+        if iteration.data == (1,) and self._now.intersection(iteration.args[0].args):
             return text, _ATOM
         after = f"{text} after {self._part(iteration, depth, _SUM)} iterations"
         if not self.is_full or depth < 3:
@@ -271,11 +271,6 @@ def _literal(dtype: str, _: str, text: str) -> str:
     return f"{value:.1f}" if value.is_integer() and abs(value) < 1e15 else text
 
 
-def _is_atom(term: Term) -> bool:
-    """Return whether a whole number is one atom."""
-    return term.data == (1,) and len(term.args[0].args) == 1
-
-
 def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
     """1 where a sum has a number less the multiple of its quotient `mono`, which is the rest of
     its division, -1 where it has the opposite, else 0."""
@@ -302,7 +297,3 @@ def _told(attributes: object) -> str:
         return ("=" if pair else ", ").join(map(_told, attributes))
     text = str(attributes)
     return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
