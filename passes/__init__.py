@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
+    from passes.comparing import compare
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
     from passes.report import Report
-    from passes.rule import Edit, NothingToDo, Refused, Site, register
+    from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
+    from passes.targets.checking import check_target
     from passes.verify.prove.proof import Proof
 
 __version__ = "0.1.0"
@@ -62,6 +64,8 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "check_target": "passes.targets.checking",
+    "compare": "passes.comparing",
     "close": "passes.streaming.close",
     "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
@@ -69,6 +73,7 @@ _HOMES = {
     "PassesError": "passes.errors",
     "Inspection": "passes.inspection.inspection",
     "Report": "passes.report",
+    "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
     "Proof": "passes.verify.prove.proof",
@@ -84,6 +89,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_OPSET",
     "BadModel",
+    "BrokenRule",
     "Edit",
     "Inspection",
     "Mismatch",
@@ -98,7 +104,9 @@ __all__ = [
     "Result",
     "Site",
     "bisect",
+    "check_target",
     "close",
+    "compare",
     "convert",
     "expand",
     "hoist",

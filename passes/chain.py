@@ -82,7 +82,7 @@ class Chain:
                 try:
                     outcomes = self._outcomes(original, model, found, left_out)
                 except NotProduced as error:
-                    bound = tuple(binding.said(original, given))
+                    bound = tuple(binding.described(original, given))
                     error.report = replace(error.report, bound=bound)
                     raise
                 if binding:
@@ -90,7 +90,7 @@ class Chain:
                     outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
             spent = _spent(outcomes, started, loaded)
-            report = replace(report, bound=tuple(binding.said(original, fed)), spent=spent)
+            report = replace(report, bound=tuple(binding.described(original, fed)), spent=spent)
             if proto is original.proto:
                 return Result(proto, report, model.base_dir)
             attempt = self._attempt(fed, proto)

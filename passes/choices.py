@@ -164,8 +164,8 @@ class Proving:
 
 @dataclass(frozen=True)
 class Verifying:
-    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both; `assume`
-    the assumptions that the rewrites made."""
+    """The way to verify. `budget` is in seconds; `executor` one of reference, onnxruntime, both;
+    `assume` are the assumptions that the rewrites made."""
 
     executor: str = "both"
     budget: float = 60.0

@@ -32,7 +32,7 @@ class Checked:
     `alike`: in all compared cases both sides have the same `bits`, the same `values` (only signs
     of zeros differ), or are `near`.
     `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both;
-    `cases` are told of there alone.
+    `cases` are listed there alone.
     """
 
     verdict: str
@@ -221,7 +221,7 @@ class Report:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the model was left as it is."""
+        """True if the model was left as it is."""
         versions = (self.opsets, self.ir_versions)
         same = all(before == after for before, after in versions)
         same = same and self.sizes[0] == self.sizes[1] and not self.bound
@@ -259,10 +259,10 @@ class Report:
             return f"{name}: nothing to do{because}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
-        said = [f"opset {_change(before, after)}"]
+        parts = [f"opset {_change(before, after)}"]
         if self.ir_versions[0] != self.ir_versions[1]:
-            said.append(f"IR version {_change(*self.ir_versions)}")
-        return f"{name}: {', '.join(said)}, {self._sizes()}"
+            parts.append(f"IR version {_change(*self.ir_versions)}")
+        return f"{name}: {', '.join(parts)}, {self._sizes()}"
 
     def _sizes(self) -> str:
         kinds = [
@@ -311,7 +311,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
 
 
 def summed(records: Sequence[Record]) -> list[Extra]:
-    """What extra nodes of all records are for."""
+    """The extra nodes of all records, summed for each purpose."""
     extras: Counter[tuple[str, str]] = Counter()
     for record in records:
         for extra in record.extras:

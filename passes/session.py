@@ -196,7 +196,7 @@ class Session:
 
     @property
     def converts(self) -> bool:
-        """Whether the command is there to bring a model to an opset."""
+        """True if the command is there to bring a model to an opset."""
         phases = [phase for step in self._steps() for phase in step]
         return any(phase.converts and phase.when != "needed" for phase in phases)
 

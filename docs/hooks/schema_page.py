@@ -27,6 +27,7 @@ MEANINGS = {
     "input": "The model file and the files of its weights.",
     "output": "The files that were written.",
     "remarks": "What to know of the files, such as a damaged entry of the cache.",
+    "reproducer": "The folder with both sides of a mismatch, and the inputs that show it.",
     "meanings": "The meaning of each refusal code in `records`.",
     "command": "The last command.",
     "file": "The model, as it was named.",

@@ -40,9 +40,9 @@ class Row:
         return as_json(asdict(replace(self, report=_without_cases(self.report))))
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Row:
+    def read(cls, values: Mapping[str, Any]) -> Row:
         """The row that such a line holds. Raises TypeError or ValueError where it is none."""
-        return cls(**{**said, "end": End(said["end"])})
+        return cls(**{**values, "end": End(values["end"])})
 
 
 def _without_cases(report: Mapping[str, Any]) -> Mapping[str, Any]:

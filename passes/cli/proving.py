@@ -63,7 +63,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
         sides = (old.proto, new.proto)
         shown = Disagreement("main", proof.detail, sides, found.failure, (), exact=False)
         folder = after.with_name(f"{after.name}.reproducer")
-        complain(reproduced(folder, shown, (before.parent, after.parent)))
+        complain(reproduced(folder, shown, (before.parent, after.parent))[1])
         fail(f"{after}: {proof.sentence()}", MISMATCH)
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)

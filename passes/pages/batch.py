@@ -34,7 +34,7 @@ class Line:
 
     @property
     def look(self) -> str:
-        """How its outcome looks."""
+        """The class of its outcome in the style sheet."""
         return _LOOKS.get(self.row.end, "bad")
 
     @property

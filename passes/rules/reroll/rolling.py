@@ -76,11 +76,12 @@ class Rolling:
         others = [self._rewritten(one) for one in moved if one not in self.replaced]
         nodes = (*self.before.nodes, *others)
         looked = self._looked_through()
+        still = {name for node in nodes for name in scoping.free_names(node)}
         gone = orphaned(
             self.site.graph,
             looked,
             self.results.gone.union(moved),
-            lambda node: node.output[0] in looked,
+            lambda node: node.output[0] in looked and still.isdisjoint(node.output),
         )
         self._check_gain(len(gone), nodes)
         return Edit(
@@ -203,7 +204,7 @@ class Rolling:
         return True
 
     def _without_axis(self, port: Port, axis: int, rank: int) -> tuple[str, TypeProto]:
-        """What the copies have at a port without an axis of size 1, or "", with its type."""
+        """The value of the copies at a port without an axis of size 1, or "", with its type."""
         place, _ = port
         node, row, (name, *_) = self.step.node(place), self.step.wires[place], self._names(port)
         if (

@@ -110,7 +110,7 @@ def verify_rounds(
             for round_, used in zip(rounds, uses, strict=True)
             for outcome in task.regions(round_, used, say)
         ]
-        verdicts = Verdicts(_told(regions))
+        verdicts = Verdicts(_short_forms(regions))
         for rewritten, verification, region in regions:
             if region is not None:
                 verdicts.mismatch = Disagreement(
@@ -137,8 +137,8 @@ def verify_rounds(
             )
             return task.excusing_what_does_not_load(verdicts, proto)
         if whole.verdict != "verified":
-            told = zip(regions, verdicts.rewrites, strict=True)
-            open_ = [(one, short) for one, short in told if short.verdict == "not-compared"]
+            pairs = zip(regions, verdicts.rewrites, strict=True)
+            open_ = [(one, short) for one, short in pairs if short.verdict == "not-compared"]
             verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
                 one.budget_exhausted or one.timed_out
@@ -178,7 +178,7 @@ def _given(verifying: Verifying, model: Model) -> list[Feeds]:
 _Outcome = tuple[Rewritten, Verification, Region | None]
 
 
-def _told(regions: Sequence[_Outcome]) -> list[Checked]:
+def _short_forms(regions: Sequence[_Outcome]) -> list[Checked]:
     """Return the verdicts in short; one that covers several rewrites names the site that was
     run."""
     first: dict[int, str] = {}
