@@ -24,10 +24,10 @@ def golden_pairs(part: str = "") -> list[Path]:
     return [path for path in sorted(FOLDER.glob("*/*.before.onnxtxt")) if part in str(path)]
 
 
-def proof_of(before: Path) -> Proof:
-    """The proof of a golden pair."""
+def proof_of(before: Path, budget: float = _BUDGET) -> Proof:
+    """The proof of a golden pair, in so many seconds."""
     after = before.with_name(before.name.replace(".before.", ".after."))
-    return prove(Model.load(onnx.load(before)), Model.load(onnx.load(after)), _BUDGET)
+    return prove(Model.load(onnx.load(before)), Model.load(onnx.load(after)), budget)
 
 
 def main(part: str = "") -> None:
