@@ -28,19 +28,20 @@ class Prove(Reporting):
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
-    """Prove that a model answers as another one does, without executing them.
+    """Prove that a model answers as another one does: for all sizes, else at drawn sizes.
 
-    Exit 0 if that is proven for all inputs, sizes and trip counts, 3 if it is not, with the term
-    or the operator at which the proof ended: such a model may still be right.
+    Exit 0 if that is proven: for all inputs, sizes and trip counts, for all floats at the sizes
+    that are named, or there up to the order of summation. Exit 3 if it is not, with the term or
+    the operator at which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
-    from passes.verify.prove.prover import prove
+    from passes.verify.prove.drawn.proving import prove_in_turn
 
     options = options_from(Prove, given)
     with failing():
         check_report(options.json, (before, after))
         old, new = (load_checked(path)[0] for path in (before, after))
-        proof = prove(old, new, options.budget)
+        proof = prove_in_turn(old, new, options.budget)
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
     if not proof.is_proven:

@@ -18,6 +18,7 @@ from passes.verify.prove import loops, operators  # the table of operators
 from passes.verify.prove.algebra import Algebra, Contradiction
 from passes.verify.prove.arrays import Array, NotProvable, parameter
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
+from passes.verify.prove.scope import ALL_SIZES, Scope
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Proof", "loops", "operators", "prove"]
@@ -37,13 +38,18 @@ ALWAYS = (
 @dataclass(frozen=True)
 class Proof:
     """The answer: `verdict` is `proven`, `unproven` or `not-provable`, with a code and a detail
-    where it is not the first; `assumed` in words, `paths` the cases that were told apart."""
+    where it is not the first; `assumed` in words, `paths` the cases that were told apart.
+
+    `scope` is what a proof holds for; `at_sizes` is why there is none at drawn sizes either.
+    """
 
     verdict: str
     code: str = ""
     detail: str = ""
     assumed: tuple[str, ...] = ()
     paths: int = 0
+    scope: Scope = ALL_SIZES
+    at_sizes: str = ""
 
     @property
     def is_proven(self) -> bool:
@@ -53,9 +59,10 @@ class Proof:
     def sentence(self) -> str:
         """The answer in one line."""
         if not self.is_proven:
-            return f"{self.verdict}: {self.code}: {self.detail}"
+            at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
+            return f"{self.verdict}: {self.code}: {self.detail}{at_sizes}"
         cases = "1 case" if self.paths == 1 else f"{self.paths} cases"
-        return f"proven for all inputs, sizes and trip counts ({cases})"
+        return f"proven {self.scope.sentence()} ({cases})"
 
 
 class _Unproven(Exception):
