@@ -26,7 +26,9 @@ def test_proven(tmp_path: Path) -> None:
 
 def test_proven_at_sizes(tmp_path: Path) -> None:
     report = tmp_path / "proof.json"
-    done = CliRunner().invoke(app, ["prove", *sides("unroll-partial/dynamic"), "--json", str(report)])
+    done = CliRunner().invoke(
+        app, ["prove", *sides("unroll-partial/dynamic"), "--json", str(report)]
+    )
     assert done.exit_code == 0
     assert "proven for all floats at sizes " in done.output
     proof = json.loads(report.read_text())
@@ -42,7 +44,7 @@ def test_proven_up_to_the_order_of_summation() -> None:
 
 
 def test_not_proven() -> None:
-    done = CliRunner().invoke(app, ["prove", *sides("upgrade/divided_state")])
+    done = CliRunner().invoke(app, ["prove", *sides("dissolve-map/minimum_of_floats")])
     assert done.exit_code == 3
     assert "unproven: element: output" in done.output
     assert "at drawn sizes: element: " in done.output

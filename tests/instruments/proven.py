@@ -57,12 +57,13 @@ def table(proofs: Mapping[str, Counter[str]]) -> str:
     lines = [head, "|---|---|---|---|---|---|\n"]
     total: Counter[str] = Counter()
     for command, kinds in proofs.items():
-        lines.append(_row(f"`{command}`", kinds))
+        lines.append(row(f"`{command}`", kinds))
         total += kinds
-    return "".join([*lines, _row("**all**", total)])
+    return "".join([*lines, row("**all**", total)])
 
 
-def _row(name: str, kinds: Counter[str]) -> str:
+def row(name: str, kinds: Counter[str]) -> str:
+    """A row of the table: the pairs by method, and the codes of the others."""
     methods = ("symbolic", "terms", "field")
     codes = {kind: count for kind, count in kinds.items() if kind not in methods}
     why = ", ".join(f"{kind} {count}" for kind, count in sorted(codes.items()))

@@ -31,7 +31,7 @@ from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
 
 #: Runs of a pair at one draw, and conditions that are decided in one of them.
-_MOST_PATHS, MOST_DECISIONS = 64, 6
+_MOST_PATHS, MOST_DECISIONS = 128, 6
 #: Draws of whole numbers at each size, where they matter.
 _DRAWS = 3
 
@@ -89,8 +89,8 @@ class Comparison:
     def __init__(self, before: Model, after: Model, end: float) -> None:
         self._models, self._end = (before, after), end
         self._terms = Terms()
-        self._sides = [_Side(model, self._terms) for model in self._models]
-        self._wanted: frozenset[str] = frozenset()
+        self.sides = [_Side(model, self._terms) for model in self._models]
+        self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
 
     def run(self) -> Found | Unequal:
@@ -119,9 +119,9 @@ class Comparison:
                     more = draws.learned(self._models[0], drawer)
                     unequal = None if more is None else self._at_sizes(more)
             except Wanted as error:
-                if error.names <= self._wanted:
+                if error.names <= self.wanted:
                     raise Unmodelled("decision", f"{min(error.names)!r} decides a size") from error
-                self._wanted |= error.names
+                self.wanted |= error.names
                 self.found = Found(self._terms)
                 continue
             if unequal is None and not self.found.draws:
@@ -130,12 +130,14 @@ class Comparison:
 
     def _at_sizes(self, drawer: Drawer) -> Unequal | None:
         """Compare at each of the sizes, in several ways where whole numbers matter."""
-        for sizes in draws.SIZES:
-            left = _DRAWS if self._wanted else 1
-            for feeds in draws.attempts(drawer, sizes):
+        for place, sizes in enumerate(draws.SIZES):
+            left = _DRAWS if self.wanted else 1
+            for turn, feeds in enumerate(draws.attempts(drawer, sizes)):
+                if turn % 2 == 0:
+                    feeds = draws.counted(feeds, self.wanted, 2 * place + turn // 2)
                 answered, unequal = self._at(feeds)
-                if answered and self._wanted and unequal is None:
-                    _, unequal = self._at(draws.negated(feeds, self._wanted))
+                if answered and self.wanted and unequal is None:
+                    _, unequal = self._at(draws.negated(feeds, self.wanted))
                 if unequal is not None:
                     return unequal
                 left -= answered
@@ -162,7 +164,7 @@ class Comparison:
             decided = pending.pop()
             self._terms.decided = decided
             try:
-                unequal = self._path(self._fed(feeds), draw)
+                unequal = self._path(self.fed(feeds), draw)
             except Fork as fork:
                 if len(decided) == MOST_DECISIONS:
                     self.found.is_cut = True
@@ -176,7 +178,7 @@ class Comparison:
         return Unequal("budget", f"more than {_MOST_PATHS} paths")
 
     def _path(self, feeds: Mapping[str, Value], draw: Draw) -> Unequal | None:
-        before, after = self._sides
+        before, after = self.sides
         try:
             left = before.run(feeds, self._end)
         except ModelFailed:
@@ -225,13 +227,13 @@ class Comparison:
     def _draw(self, feeds: Feeds) -> Draw:
         """What is fixed of these inputs."""
         arrays = [(name, one) for name, one in feeds.items() if isinstance(one, np.ndarray)]
-        fixed = [(name, one) for name, one in arrays if name in self._wanted]
+        fixed = [(name, one) for name, one in arrays if name in self.wanted]
         return Draw(
             tuple((name, one.shape) for name, one in arrays),
             tuple((name, tuple(one.reshape(-1).tolist())) for name, one in fixed),
         )
 
-    def _fed(self, feeds: Feeds) -> dict[str, Value]:
+    def fed(self, feeds: Feeds) -> dict[str, Value]:
         """The inputs as terms, those that are wanted as they are."""
         proto = self._models[0].proto
         free = {value.name for value in signature.defaults(proto)}
@@ -245,7 +247,7 @@ class Comparison:
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
             return [self._input(name, one, (*place, index)) for index, one in enumerate(value)]
-        if value is None or (name in self._wanted and not is_number(value.dtype)):
+        if value is None or (name in self.wanted and not is_number(value.dtype)):
             return self._terms.lift(value)
         dtype = value.dtype
         made = [

@@ -72,3 +72,19 @@ def negated(feeds: Feeds, names: frozenset[str]) -> Feeds:
         else value
         for name, value in feeds.items()
     }
+
+
+def counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
+    """Inputs with 0 to 3 for each single whole number of these names, another one each turn."""
+    single = [
+        name
+        for name, value in feeds.items()
+        if name in names
+        and isinstance(value, np.ndarray)
+        and value.dtype.kind in "iu"
+        and value.size == 1
+    ]
+    numbers = {
+        name: np.full_like(feeds[name], (turn + place) % 4) for place, name in enumerate(single)
+    }
+    return {**feeds, **numbers}

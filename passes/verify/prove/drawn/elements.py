@@ -69,7 +69,9 @@ class Element:
         if op == "ScaledTanh":
             return self.of("Mul", alpha, self.of("Tanh", self.of("Mul", beta, self)))
         pairs = zip(names, (alpha, beta), strict=False)
-        return self.of(op, self, data=tuple((one, repr(value)) for one, value in pairs))
+        return self.of(
+            op, self, data=tuple((one, repr(float(np.float32(value)))) for one, value in pairs)
+        )
 
     def clipped(self, bound: float) -> Element:
         """The element between two bounds."""

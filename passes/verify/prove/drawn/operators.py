@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.operators import called_key, op_of
-from passes.verify.executor import Array, CannotRun, Value
+from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.bodies import CONTROL_FLOW
 from passes.verify.prove.drawn.elements import elements, from_elements
 from passes.verify.prove.drawn.symbols import Terms, Unmodelled, name_of, numbers, over
@@ -45,6 +45,16 @@ _HANDS_ON = frozenset(_HANDS_ON_OPS.split())
 _OF_SHAPES = frozenset({"Shape", "Size", "EyeLike", "ConstantOfShape"})
 #: What depends on the elements in its shape.
 _OF_ELEMENTS = frozenset({"NonZero", "Unique", "NonMaxSuppression", "Range", "StringSplit"})
+#: Operands besides whole numbers that decide the shape of a result.
+_SIZES = {
+    "BlackmanWindow": (0,),
+    "ConstantOfShape": (0,),
+    "HammingWindow": (0,),
+    "HannWindow": (0,),
+    "MelWeightMatrix": (0,),
+    "Resize": (1, 2, 3),
+    "Upsample": (1,),
+}
 _ELEMENTWISE_OPS = (
     "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr"
     " BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater"
@@ -145,10 +155,16 @@ class Operator:
         return self._results(arrays, frame)
 
     def _refuse_what_is_open(self, fed: Sequence[Array | None]) -> None:
-        """Raises Unmodelled for operands for which executors answer differently."""
+        """Raises for operands on which executors answer differently: ModelFailed where most fail,
+        else Unmodelled."""
         for place, one in enumerate(fed):
             if one is not None and not one.ndim and place in _VECTORS.get(self.op, ()):
                 raise Unmodelled("shape", f"operand {place} of {self.op} is a scalar")
+        if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
+            rows = 0 if self.call.get("layout", 0) else 1
+            for state in fed[5:7]:
+                if state is not None and state.shape[rows] != fed[0].shape[rows]:
+                    raise ModelFailed(f"{self.op}: the batch sizes of x and of a state differ")
         if self.op == "Slice" and len(fed) > 4 and fed[4] is not None and fed[0] is not None:
             starts, axes, steps = fed[1], fed[3], fed[4]
             sizes = fed[0].shape if axes is None else np.array(fed[0].shape)[axes]
@@ -218,15 +234,11 @@ class Operator:
             return places if held is None else places & set(held)
         if self.op in _OF_ELEMENTS:
             return set()
-        if self.op == "Where":
+        if self.op in _ELEMENTWISE or self.op in ("Shape", "Size", "EyeLike"):
             return places
-        if self.op in _ELEMENTWISE or self.op in _OF_SHAPES - {"ConstantOfShape"}:
-            return places
-        return {
-            place
-            for place, one in enumerate(arrays)
-            if one is not None and (not place or element_dtype(one.dtype).kind not in "iub")
-        }
+        kinds = [None if one is None else element_dtype(one.dtype).kind for one in arrays]
+        ints = {place for place, kind in enumerate(kinds) if place and kind in (*"iub", None)}
+        return places - ints - set(_SIZES.get(self.op, ()))
 
     def _elementwise(self, arrays: list[Array | None], like: Array) -> Array:
         """A term for each element; those of constants are computed."""
