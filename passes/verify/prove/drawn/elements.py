@@ -14,6 +14,7 @@ import numpy as np
 
 from passes.verify.executor import Array
 from passes.verify.prove.drawn.symbols import Terms, name_of, numbers
+from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
 
 #: What rounds alike everywhere.
@@ -77,11 +78,36 @@ class Element:
         """The element between two bounds."""
         return self.of("Min", self.of("Max", self, -bound), bound)
 
+    def product(self, left: Array, right: Array) -> Array:
+        """The product of arrays of elements and numbers, of which this one is one."""
+        ids = [np.vectorize(self._number, otypes=[np.int64])(one) for one in (left, right)]
+        made = product(self.terms, ids[0], ids[1], self.dtype_, self.kernel)
+        return each(made, lambda one: Element(self.terms, self.kernel, int(one), self.dtype_))
+
     def __bool__(self) -> bool:
         raise TypeError("an element is no condition")
 
     def __eq__(self, other: object) -> bool:
         raise TypeError("elements are not compared")
+
+
+def product(
+    terms: Terms, left: Array, right: Array, dtype: np.dtype[Any], within: str = ""
+) -> Array:
+    """The product of matrices of term numbers: a term for each row and column, their elements in
+    turn. Axes of vectors stay, with size 1."""
+    a, b = np.atleast_2d(left), right if right.ndim > 1 else right[:, np.newaxis]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count, name = int(np.prod(batch)), name_of(dtype)
+    rows = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
+    columns = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
+    made = [
+        terms.make("Dot", (), np.stack([row, column], 1).ravel().tolist(), name, within)
+        for one, other in zip(rows, columns, strict=True)
+        for row in one
+        for column in other.T
+    ]
+    return np.array(made, np.int64).reshape(*batch, a.shape[-2], b.shape[-1])
 
 
 def _method(op: str, *, swapped: bool = False) -> Callable[..., Element]:

@@ -11,7 +11,7 @@ from onnx import NodeProto
 from passes.ir.operators import called_key, op_of
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.bodies import CONTROL_FLOW
-from passes.verify.prove.drawn.elements import elements, from_elements
+from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import Terms, Unmodelled, name_of, numbers, over
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
@@ -123,11 +123,11 @@ class Operator:
 
     def __init__(self, terms: Terms, node: NodeProto, evaluator: Evaluator, plain: Kernel) -> None:
         self.terms, self.node, self.evaluator, self.plain = terms, node, evaluator, plain
-        domain, self.type, _ = called_key(node)
+        domain, _, _ = called_key(node)
         self.op = op_of(node)
         version = evaluator.versions.get(domain, 1)
         self.call = Call(node, version)
-        self.has_kernel = has_kernel(node, version)
+        self.has_kernel, self.is_standard = has_kernel(node, version), domain == ""
         attributes = {
             name: value
             for name, value in self.call.attributes.items()
@@ -204,7 +204,8 @@ class Operator:
             if rows is not None:
                 return [self.terms.filled(rows, like.dtype)]
         if self.op == "MatMul":
-            return [self.terms.filled(self._product(given[0], given[1], like), like.dtype)]
+            made = product(self.terms, numbers(given[0]), numbers(given[1]), like.dtype)
+            return [self.terms.filled(made.reshape(like.shape), like.dtype)]
         if self.op in _BY_ROWS:
             return [self.terms.filled(self._by_rows(given[0], like), like.dtype)]
         return self._others(arrays, fed, witness, frame)
@@ -308,24 +309,6 @@ class Operator:
         ]
         return np.array(made, np.int64).reshape(like.shape)
 
-    def _product(self, left: Array, right: Array, like: Array) -> Array:
-        """A term for each row and column: their elements in turn."""
-        a, b = np.atleast_2d(numbers(left)), numbers(right)
-        b = b if b.ndim > 1 else b[:, np.newaxis]
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        count = int(np.prod(batch))
-        rows = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
-        columns = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
-        made = [
-            self.terms.make(
-                "Dot", (), np.stack([row, column], 1).ravel().tolist(), name_of(like.dtype)
-            )
-            for one, other in zip(rows, columns, strict=True)
-            for row in one
-            for column in other.T
-        ]
-        return np.array(made, np.int64).reshape(like.shape)
-
     def _by_rows(self, array: Array, like: Array) -> Array:
         """A term for each place of a row: Softmax and its kin."""
         ids = numbers(array)
@@ -369,7 +352,7 @@ class Operator:
                     ]
             except (TypeError, AttributeError, ValueError, NotImplementedError, CannotRun):
                 pass  # what it computes is no plain arithmetic
-        if not self.has_kernel:
+        if self.is_standard and self.op not in RANDOM:
             try:
                 return self._lifted(
                     schema_call(self.node, self.call.version, self.evaluator)(list(arrays), frame)

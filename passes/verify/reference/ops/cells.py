@@ -50,13 +50,14 @@ def _one(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activati
 
     def activation(x: Array) -> Array:
         if x.dtype == object:  # terms in place of numbers
-            return _each(x, lambda one: one.activated(name.lower(), a, b))
+            return each(x, lambda one: one.activated(name.lower(), a, b))
         return np.asarray(function(x, a, b), x.dtype)
 
     return activation
 
 
-def _each(x: Array, function: Callable[[Any], Any]) -> Array:
+def each(x: Array, function: Callable[[Any], Any]) -> Array:
+    """An array of a function of each element of an array of terms in place of numbers."""
     return np.vectorize(function, otypes=[object])(x) if x.size else x
 
 
@@ -79,7 +80,7 @@ class Weights:
         """The argument of an activation, clipped if the node asks for it."""
         bound = self.clip
         if bound is not None and x.dtype == object:
-            return _each(x, lambda one: one.clipped(bound))
+            return each(x, lambda one: one.clipped(bound))
         return x if bound is None else np.clip(x, -bound, bound)
 
 
