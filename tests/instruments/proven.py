@@ -17,7 +17,8 @@ import onnx
 
 from passes.ir.model import Model
 from passes.verify.prove.drawn.proving import prove_in_turn
-from passes.verify.prove.prover import Proof, prove
+from passes.verify.prove.proof import Proof
+from passes.verify.prove.prover import prove
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER, PAGE = ROOT / "golden_models", ROOT / "docs" / "trust.md"

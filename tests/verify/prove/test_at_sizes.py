@@ -10,7 +10,7 @@ import pytest
 
 from passes.ir.model import Model
 from passes.verify.prove.drawn.proving import prove_at_sizes, prove_in_turn
-from passes.verify.prove.prover import Proof
+from passes.verify.prove.proof import Proof
 from tests.instruments.mutants.outcomes import Pair, pairs
 from tests.instruments.proven import golden_pairs, sides
 from tests.verify.prove.test_false_proofs import FALSE_PROOFS

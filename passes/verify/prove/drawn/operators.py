@@ -243,7 +243,8 @@ class Operator:
 
     def _elementwise(self, arrays: list[Array | None], like: Array) -> Array:
         """A term for each element; those of constants are computed."""
-        given = [numbers(one) for one in arrays if one is not None]
+        read = arrays[:1] if self.op == "CastLike" else arrays
+        given = [numbers(one) for one in read if one is not None]
         made = np.broadcast_to(self._applied(arrays, given, like.dtype), like.shape)
         spread = [np.vectorize(self.terms.is_constant, otypes=[bool])(one) for one in given]
         fixed = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*spread)), like.shape)
@@ -259,7 +260,7 @@ class Operator:
         make, op = self.terms.make, self.op
         if op in ("Cast", "CastLike"):
             saturate = dict(self.attributes).get("saturate") if "float8" in name_of(dtype) else None
-            return over(lambda x: make("Cast", saturate, [x], name_of(dtype)), given[:1])
+            return over(lambda x: make("Cast", saturate, [x], name_of(dtype)), given)
         if op == "Clip":
             lower, upper = self._bounds(arrays, dtype)
             result = given[0]

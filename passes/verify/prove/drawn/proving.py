@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from time import monotonic
 
+from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
 from passes.verify.inputs.hints import model_hints
 from passes.verify.prove.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
 from passes.verify.prove.drawn.field import Field
-from passes.verify.prove.prover import Proof, prove
+from passes.verify.prove.proof import Proof, Verdict
+from passes.verify.prove.prover import prove
 from passes.verify.prove.scope import Scope
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.terms import Inputs, Limits, Models, Terms
@@ -27,33 +29,38 @@ REGROUPED = (
     " rounding, and in the sign of a zero",
 )
 #: The codes for which drawn sizes are of no use.
-_SETTLED = frozenset({"signature", "model"})
+SETTLED = frozenset({"signature", "model"})
 #: Cases that are executed where sums are in another order.
 _EXECUTED = 14
 
 
-def prove_in_turn(before: Model, after: Model, budget: float = 20.0) -> Proof:
+def prove_in_turn(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     """Prove that `after` answers as `before`: for all sizes, else at drawn sizes.
 
     The `budget`, in seconds, is that of each way. What is not proven has the reasons of both.
     """
     proof = prove(before, after, budget)
-    if proof.is_proven or proof.code in _SETTLED:
+    if proof.is_proven or proof.code in SETTLED:
         return proof
+    return at_sizes(before, after, proof, budget)
+
+
+def at_sizes(before: Model, after: Model, proof: Proof, budget: float = BUDGET) -> Proof:
+    """The proof at drawn sizes; if there is none, `proof`, which failed for all sizes, with why."""
     found = prove_at_sizes(before, after, budget)
     if found.is_proven:
         return found
     return replace(proof, at_sizes=f"{found.code}: {found.detail}")
 
 
-def prove_at_sizes(before: Model, after: Model, budget: float = 20.0) -> Proof:
+def prove_at_sizes(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     """Prove that two models of one signature answer alike at drawn sizes, for all floats.
 
     The `budget` is in seconds.
     """
     found = Comparison(before, after, monotonic() + budget).run()
     if isinstance(found, Unequal):
-        verdict = "unproven" if found.code in ("size", "fails") else "not-provable"
+        verdict: Verdict = "unproven" if found.code in ("size", "fails") else "not-provable"
         return Proof(verdict, found.code, found.detail)
     decisions = MOST_DECISIONS if found.is_cut else 0
     scope = Scope("terms", tuple(found.draws), decisions)
