@@ -9,10 +9,10 @@ import onnx.parser
 import pytest
 
 from passes.ir.model import Model
-from passes.verify.prove.drawn.proving import prove_at_sizes, prove_in_turn
+from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.proof import Proof
 from tests.instruments.mutants.outcomes import Pair, pairs
-from tests.instruments.proven import golden_pairs, sides
+from tests.instruments.proven import golden_pairs, prove_in_turn, sides
 from tests.verify.prove.test_false_proofs import FALSE_PROOFS
 from tests.verify.prove.test_wrong_pairs import WRONG
 

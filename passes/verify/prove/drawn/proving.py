@@ -1,4 +1,4 @@
-"""Proves two models equal in the widest way that holds: for all sizes, or at drawn ones."""
+"""Proves two models equal at drawn sizes: as terms, else up to the order of summation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from passes.verify.inputs.hints import model_hints
 from passes.verify.prove.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
 from passes.verify.prove.drawn.field import Field
 from passes.verify.prove.proof import Proof, Verdict
-from passes.verify.prove.prover import prove
 from passes.verify.prove.scope import Scope
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.terms import Inputs, Limits, Models, Terms
@@ -32,17 +31,6 @@ REGROUPED = (
 SETTLED = frozenset({"signature", "model"})
 #: Cases that are executed where sums are in another order.
 _EXECUTED = 14
-
-
-def prove_in_turn(before: Model, after: Model, budget: float = BUDGET) -> Proof:
-    """Prove that `after` answers as `before`: for all sizes, else at drawn sizes.
-
-    The `budget`, in seconds, is that of each way. What is not proven has the reasons of both.
-    """
-    proof = prove(before, after, budget)
-    if proof.is_proven or proof.code in SETTLED:
-        return proof
-    return at_sizes(before, after, proof, budget)
 
 
 def at_sizes(before: Model, after: Model, proof: Proof, budget: float = BUDGET) -> Proof:

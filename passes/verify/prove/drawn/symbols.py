@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from passes.verify.executor import Array, Ended, Value
+from passes.verify.prove.algebra import LOSSLESS
 from passes.verify.reference.evaluator import plain
 from passes.verify.reference.value_types import element_dtype
 
@@ -19,7 +20,6 @@ FILL = 0
 #: Terms of a pair of models.
 _MOST = 400_000
 
-_WITH_INFINITIES = frozenset({"float16", "bfloat16", "float32", "float64"})
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"})
 _SWAPPED = {"Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
 _LOGIC = frozenset({"Not", "And", "Or", "Xor"})
@@ -127,7 +127,8 @@ class Terms:
             if inner.dtype == dtype:
                 return one
             if inner.op == "Cast" and self.all[inner.args[0]].dtype == dtype:
-                return inner.args[0] if _holds_all(dtype, inner.dtype) else None
+                exact = dtype == "bool" or (dtype, inner.dtype) in LOSSLESS
+                return inner.args[0] if exact else None
         if op == "Not" and self.all[args[0]].op == "Not":
             return self.all[args[0]].args[0]
         if op in ("And", "Or"):
@@ -253,29 +254,6 @@ def _bounds_nothing(op: str, value: Any) -> bool:
 
 def _named(name: str) -> Any:
     return getattr(ml_dtypes, name, name)
-
-
-def _holds_all(narrow: str, wide: str) -> bool:
-    """Return whether every element of a dtype is one of another."""
-    if "object" in (narrow, wide) or "complex" in narrow + wide or narrow == "bool":
-        return narrow == "bool" and wide != "object"
-    if wide == "bool":
-        return False
-    if "float" in narrow:
-        if "float" not in wide:
-            return False
-        one, other = (ml_dtypes.finfo(_named(name)) for name in (narrow, wide))
-        return bool(
-            one.nmant <= other.nmant
-            and other.max >= float(one.max)
-            and other.smallest_subnormal <= float(one.smallest_subnormal)
-            and wide in _WITH_INFINITIES
-        )
-    inner = ml_dtypes.iinfo(_named(narrow))
-    if "float" in wide:
-        return bool(inner.bits <= ml_dtypes.finfo(_named(wide)).nmant and wide in _WITH_INFINITIES)
-    outer = ml_dtypes.iinfo(_named(wide))
-    return bool(outer.min <= inner.min and inner.max <= outer.max)
 
 
 @functools.cache
