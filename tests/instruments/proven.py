@@ -37,9 +37,9 @@ def sides(before: Path) -> tuple[Model, Model]:
     return Model.load(onnx.load(before)), Model.load(onnx.load(after))
 
 
-def proof_of(before: Path) -> Proof:
-    """The proof of a golden pair for all sizes."""
-    return prove(*sides(before), _BUDGET)
+def proof_of(before: Path, budget: float = _BUDGET) -> Proof:
+    """The proof of a golden pair for all sizes, in so many seconds."""
+    return prove(*sides(before), budget)
 
 
 def proof_in_turn(before: Path) -> Proof:

@@ -9,7 +9,7 @@ import numpy as np
 
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT, Conditions
 from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import BOOL, INT64, Contradiction, Value, Values
+from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
 from passes.verify.prove.terms import Term, subterms
 
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
@@ -17,6 +17,11 @@ __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 class Algebra(Conditions):
     """The terms of a proof, and what is known on the path that is studied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Which other recurrence, before which iteration, a state is read from.
+        self.related: Callable[[Term, Term], tuple[Term, Term] | None] | None = None
 
     def close(self, variables: Sequence[Term], body: Term) -> Term:
         """The function of these variables and placeholders that the term is."""
@@ -142,16 +147,39 @@ class Algebra(Conditions):
                     return self.elementwise(term.data[0], term.data[1], term.data[2], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
             case "trips":
-                made = self.terms.make("trips", None, args)
-                self.bound_trips(made)
-                return self.lift(made)
+                return self.trips(*args)
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
-    def bound_trips(self, atom: Term) -> None:
-        """Know how many iterations a loop with a condition runs at most."""
+    def trips(self, limit: Term, condition: Term) -> Term:
+        """How often a loop iterates that has to meet a condition, a function of the number of the
+        iteration before, for another iteration; at most `limit` times, where that is a number.
+
+        Iterations that follow for certain are counted apart.
+        """
+        (index,), again = self.opened(condition)
+        sure = self.zero
+        for _ in range(_MOST_SURE):
+            bounded = limit.op == "poly"
+            if bounded and not self.is_not_negative(self.sub(limit, self.one)):
+                break
+            follows = self.subst(again, {index: self.zero})
+            if follows is self.false:
+                return self.add(sure, self.one)
+            if follows is not self.true:
+                break
+            again = self.subst(again, {index: self.add(self.lift(index), self.one)})
+            limit = self.sub(limit, self.one) if bounded else limit
+            sure = self.add(sure, self.one)
+        atom = self.terms.make("trips", None, (limit, self.close([index], again)))
         own = self.sum({(atom,): 1})
-        limit = [self.sub(atom.args[0], own)] if atom.args[0].op == "poly" else []
-        self.bound(atom, own, *limit)
+        most = [self.sub(limit, own)] if limit.op == "poly" else []
+        self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
+        some = polynomial(self.sub(own, self.one))
+        runs = limit.op != "poly" or self.is_not_negative(self.sub(limit, self.one))
+        if runs and not atom.free and some not in self._facts:
+            self._facts.append(some)
+            self._proven.clear()
+        return self.add(sure, self.lift(atom))
 
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
         """An operator by element."""
@@ -159,7 +187,7 @@ class Algebra(Conditions):
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
-        if op in _COMMUTE:
+        if op in COMMUTE:
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         return self.opaque(dtype, "ew", (op, attributes, dtype), args)
 
@@ -174,6 +202,12 @@ class Algebra(Conditions):
             known = self.number(first) if first.op == "poly" else None
             if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
                 return self.literal(dtype, np.dtype(dtype).type(known))
+            if first in (self.true, self.false) and dtype in _EXACT:
+                return self.literal(dtype, np.dtype(dtype).type(first is self.true))
+            if first.op == "const" and source in _EXACT and dtype == INT64:
+                value = np.frombuffer(bytes.fromhex(first.data[1]), source)[0]  # type: ignore[index]
+                if abs(value) <= 1 << 53:
+                    return self.whole(int(value))
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
@@ -222,13 +256,14 @@ class Algebra(Conditions):
         """What the first state of a recurrence is before an iteration."""
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
-        count = len(dtypes)
         known = self.number(iteration)
         if known == 0:
             return self.apply(recurrence.args[0], indices)
         if known is not None and 0 < known <= MOST_WRITTEN_OUT:
             return self.step_of(recurrence, self.whole(known - 1), indices)
-        assert count
+        other = self.related(recurrence, iteration) if self.related is not None else None
+        if other is not None:
+            return self.state(*other, indices)
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
@@ -290,8 +325,10 @@ class Algebra(Conditions):
         )
 
 
+#: How many iterations that follow for certain are counted apart from the others.
+_MOST_SURE = 8
 #: Floating-point operators whose operands may change places without another bit, NaN aside.
-_COMMUTE = {"Add", "Mul", "Equal", "Xor"}
+COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 #: Reductions that give the element where there is one; a sum makes 0 of -0.
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 

@@ -59,7 +59,7 @@ class Proof:
             count = "1 case" if self.paths == 1 else f"{self.paths} cases"
             return f"proven {self.scope.sentence()} ({count})"
         if self.verdict == "disproven":
-            return f"disproven by {', '.join(self.inputs) or 'its outputs'}: {self.detail}"
+            return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]
         if self.output:
             within = f" in {self.within}" if self.within else ""

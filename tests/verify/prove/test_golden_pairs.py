@@ -23,13 +23,17 @@ PROVEN = {
     "batch-outputs": 6,
     "hoist-invariants": 24,
     "unroll/": 30,
-    "upgrade": 44,
+    "upgrade": 45,
+    "flatten-scan": 7,
+    "peel": 17,
+    "raise": 33,
+    "unroll-partial": 5,
 }
 
 
 @pytest.mark.parametrize("command", PROVEN)
 def test_golden_pairs_are_proven(command: str) -> None:
-    proofs = [proof_of(path) for path in golden_pairs(command)]
+    proofs = [proof_of(path, 20) for path in golden_pairs(command)]
     assert sum(proof.is_proven for proof in proofs) >= PROVEN[command]
     assert all(one.is_proven or (one.code and (one.detail or one.output)) for one in proofs)
 

@@ -10,6 +10,8 @@ from passes.ir.model import Model
 from passes.verify.prove.prover import Proof, prove
 from tests.instruments.mutants.outcomes import Pair, pairs
 
+#: What comes before each graph.
+HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 #: What the two sides share, with an @ that each of them replaces, the right and the wrong one.
 WRONG = {
     "a break that only large inputs take": (
@@ -128,8 +130,7 @@ WRONG = {
 
 def proof(before: str, after: str) -> Proof:
     """The proof of two graphs of opset 21."""
-    head = '<ir_version: 10, opset_import: ["" : 21]> g '
-    sides = (Model.load(onnx.parser.parse_model(head + text)) for text in (before, after))
+    sides = (Model.load(onnx.parser.parse_model(HEAD + text)) for text in (before, after))
     return prove(*sides)
 
 

@@ -127,7 +127,8 @@ class Terms:
             if inner.dtype == dtype:
                 return one
             if inner.op == "Cast" and self.all[inner.args[0]].dtype == dtype:
-                exact = dtype == "bool" or (dtype, inner.dtype) in LOSSLESS
+                whole = dtype == "bool" and inner.dtype != "object"
+                exact = whole or (dtype, inner.dtype) in LOSSLESS
                 return inner.args[0] if exact else None
         if op == "Not" and self.all[args[0]].op == "Not":
             return self.all[args[0]].args[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, NotProvable
+from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
 from passes.verify.prove.terms import Term
 
@@ -275,6 +275,17 @@ def clip(call: Call) -> list[Array]:
         raise NotProvable("operator", f"{call.evaluator.place()}: Clip with attributes")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
+    if x.dtype == INT64:
+        call.alike(x, *given)
+        x, *_ = (call.evaluator.whole_numbers(one) for one in (x, *given))
+        low, high = bounds
+
+        def clipped(at: Indices) -> Term:
+            value = x.at(at)
+            value = value if low is None else algebra.most(value, low.at(()))
+            return value if high is None else algebra.least(value, high.at(()))
+
+        return [x.like(clipped)]
     return [
         x.like(
             lambda at: algebra.elementwise(
