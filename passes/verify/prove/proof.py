@@ -54,7 +54,7 @@ class Proof:
             count = "1 case" if self.paths == 1 else f"{self.paths} cases"
             return f"proven for all inputs, sizes and trip counts ({count})"
         if self.verdict == "disproven":
-            return f"disproven by {', '.join(self.inputs) or 'its outputs'}: {self.detail}"
+            return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]
         if self.output:
             within = f" in {self.within}" if self.within else ""

@@ -96,6 +96,16 @@ def test_a_number_is_drawn_that_equals_a_size() -> None:
     assert np.asarray(feeds["n"]) == np.asarray(feeds["x"]).size
 
 
+def test_a_number_of_another_type_is_drawn_that_equals_a_size() -> None:
+    text = """(int32 k, float[T] x) => (float[T] y) {
+        n = Cast <to = 7> (k) most = Constant <value_int = 777> () g = Greater (n, most)
+        t = Size (x) s = Equal (t, n) e = And (s, g) z = Neg (x) y = Where (e, @, x) }"""
+    found = judged(text.replace("@", "x"), text.replace("@", "z"))
+    assert found.failure is not None
+    feeds = found.failure.case.feeds
+    assert np.asarray(feeds["k"]) == np.asarray(feeds["x"]).size > 777
+
+
 def test_floats_are_drawn_around_a_constant_that_is_compared() -> None:
     text = """(float[T,2] x) => (float[2] y) {
         axes = Constant <value_ints = [0]> () s = ReduceSum <keepdims = 0> (x, axes)
