@@ -211,7 +211,7 @@ class Algebra(Conditions):
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
-                lossless = (dtype, source) in _LOSSLESS or (unsaturated and source == "float32")
+                lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
@@ -348,7 +348,7 @@ _EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
     "Equal": np.equal,
 }
 #: Every value of the first type is one of the second.
-_LOSSLESS = {
+LOSSLESS = {
     ("float8_e4m3fn", "float32"),
     ("float8_e4m3fnuz", "float32"),
     ("float8_e5m2fnuz", "float32"),

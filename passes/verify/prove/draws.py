@@ -162,7 +162,7 @@ def _unknown(term: Term) -> Unknown | None:
         return "dim", term.data
     is_cast = term.op == "ew" and isinstance(term.data, tuple) and term.data[0] == "Cast"
     data = (term.args[0] if is_cast else term).data
-    if isinstance(data, tuple) and data[0] == "input" and "int" in str(data[-1]):
+    if isinstance(data, tuple) and data[:1] == ("input",) and "int" in str(data[-1]):
         return "input", data[1]
     return None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 from onnx import ValueInfoProto
 
@@ -55,7 +56,7 @@ class _Unproven(Exception):
         super().__init__(code)
         self.code = code
         self.terms = terms
-        self.told = told
+        self.told: dict[str, Any] = told
 
 
 def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
