@@ -30,6 +30,8 @@ NAMES = (
     "recurrences",
     "verification",
     "build",
+    "prove",
+    "certify",
 )
 
 

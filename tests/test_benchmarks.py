@@ -28,6 +28,8 @@ ROOT = Path(__file__).parent.parent
         "optimize",
         "recurrences",
         "verification",
+        "prove",
+        "certify",
     ],
 )
 def test_a_benchmark_runs(name: str, tmp_path: Path) -> None:

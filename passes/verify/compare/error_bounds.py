@@ -260,7 +260,8 @@ def _settled(
         left = wrong & ~explained & _is_finite(expected) & _is_finite(actual)
         if np.count_nonzero(left & loose) <= _OUTLIERS * np.count_nonzero(loose):
             explained = explained | (left & loose)
-        if np.count_nonzero(left & ~loose) <= _unseen(reach, len(like)):
+        strange = np.count_nonzero(left & ~loose)
+        if strange and strange <= _unseen(reach, len(like)):
             explained, loose = explained | (left & ~loose), loose | left
     explained = wrong & explained
     return np.where(explained, expected, actual), int(np.count_nonzero(loose & explained))

@@ -257,14 +257,28 @@ class Algebra(Conditions):
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
-        if known == 0:
-            return self.apply(recurrence.args[0], indices)
-        if known is not None and 0 < known <= MOST_WRITTEN_OUT:
-            return self.step_of(recurrence, self.whole(known - 1), indices)
+        most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
+        if known is not None and 0 <= known <= most:
+            made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
+            # conditions on the state are of the number that a machine holds
+            if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
+                return made
         other = self.related(recurrence, iteration) if self.related is not None else None
         if other is not None:
             return self.state(*other, indices)
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
+
+    def _written_out(self, recurrence: Term, iteration: int, rank: int) -> Term:
+        """The state before an iteration, a function of its indices, made once on a path."""
+        if not iteration:
+            return recurrence.args[0]
+        key = recurrence, iteration
+        if key not in self._states:
+            variables = [self.variable() for _ in range(rank)]
+            at = tuple(map(self.lift, variables))
+            made = self.step_of(recurrence, self.whole(iteration - 1), at)
+            self._states[key] = self.close(variables, made)
+        return self._states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """What the first state of a recurrence is after an iteration."""
@@ -325,6 +339,9 @@ class Algebra(Conditions):
         )
 
 
+#: How many iterations are written out where elements read other ones: each of them nests its sums
+#: in those of the next one.
+_MOST_COUPLED = 4
 #: How many iterations that follow for certain are counted apart from the others.
 _MOST_SURE = 8
 #: Floating-point operators whose operands may change places without another bit, NaN aside.

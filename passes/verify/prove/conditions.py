@@ -110,6 +110,7 @@ class Conditions(Numbers):
     def _apart(self) -> Iterator[None]:
         """Forget afterwards what is learned within."""
         kept = (self._facts, self._known, self._equal, self._positive, self._alike)
+        states, self._states = self._states, {}
         restated, self._restated = self._restated, set(self._restated)
         self._facts, self._known = list(self._facts), dict(self._known)
         self._equal, self._positive = dict(self._equal), set(self._positive)
@@ -120,6 +121,7 @@ class Conditions(Numbers):
             yield
         finally:
             self._facts, self._known, self._equal, self._positive, self._alike = kept
+            self._states = states
             self._restated = restated
             self._proven.clear()
             self._instances.clear()

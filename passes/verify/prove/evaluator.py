@@ -142,6 +142,7 @@ class Evaluator:
     assumed: set[str] = field(default_factory=set)
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
+    scans_nothing: bool = False  # a Scan may run over nothing
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
     # obligations

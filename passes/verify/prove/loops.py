@@ -3,10 +3,13 @@ and the step, with all that the body reads from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from onnx import GraphProto
+
 from passes.loops.form import Kind, LoopForm
+from passes.types.value_types import dims_of
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
@@ -41,7 +44,7 @@ def branches(call: Call) -> list[Array]:
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
         part = ".then_branch" if chosen is then else ".else_branch"
-        return evaluator.graph(chosen, call.values, opsets, part)
+        return _branch(evaluator, chosen, call.values, opsets, part)
     sides = []
     ways = (
         (then, condition, ".then_branch"),
@@ -50,7 +53,7 @@ def branches(call: Call) -> list[Array]:
     for graph, holds, part in ways:
         try:
             with evaluator.collecting() as required:
-                sides.append(evaluator.graph(graph, call.values, opsets, part))
+                sides.append(_branch(evaluator, graph, call.values, opsets, part))
         except Fails as error:
             raise NotProvable("branch", f"a branch that fails: {error}") from error
         for one, why in required:
@@ -66,6 +69,16 @@ def branches(call: Call) -> list[Array]:
     return made
 
 
+def _branch(
+    evaluator: Evaluator, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
+) -> list[Array]:
+    """The outputs of a branch."""
+    made = evaluator.graph(graph, values, opsets, part)
+    names = (value.name for value in graph.output)
+    _as_declared(evaluator, graph, dict(zip(names, made, strict=True)))
+    return made
+
+
 def _chosen(condition: Term, left: Array, right: Array) -> Array:
     return left.like(lambda at: left.algebra.ite(condition, left.at(at), right.at(at)))
 
@@ -75,6 +88,7 @@ def loop(call: Call) -> list[Array]:
     """A loop of any kind."""
     form = LoopForm.from_node(call.node, call.opset)
     if form.kind is Kind.SCAN_8:
+        call.evaluator.scans_nothing = True
         return _scan_8(call, form)
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]
@@ -88,6 +102,8 @@ def loop(call: Call) -> list[Array]:
         limit = sizes[0]
         for size in sizes[1:]:
             call.evaluator.same(limit, size, "scanned inputs agree on their length")
+        if not algebra.is_not_negative(algebra.sub(limit, algebra.one)):
+            call.evaluator.scans_nothing |= not call.evaluator.is_vacuous
         form = replace(
             form,
             scanned=tuple(
@@ -150,7 +166,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
     at_row = algebra.lift(row)
     trips = time
     if form.lengths:
-        lengths = call.value(form.lengths)
+        lengths = evaluator.whole_numbers(call.value(form.lengths))
         if lengths.dtype != INT64 or lengths.rank != 1:
             detail = f"{evaluator.place()}: lengths of {lengths.dtype} with {lengths.rank} axes"
             raise NotProvable("operator", detail)
@@ -338,6 +354,7 @@ def _iteration(
             if not grows:
                 for carried, before, after in zip(form.carried, more, states, strict=True):
                     _kept(evaluator, form.kind, before, after, carried.body_input)
+                _as_declared(evaluator, form.body, inner)
                 break
         growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
@@ -348,6 +365,23 @@ def _iteration(
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
     return Iteration(index, placeholders, states, collected, condition, required, growth)
+
+
+def _as_declared(evaluator: Evaluator, body: GraphProto, values: Values) -> None:
+    """Require values to have the sizes that the body of a new model declares: onnxruntime makes
+    room for no others, the reference executor does."""
+    if evaluator.original:
+        return
+    for one in (*body.input, *body.output):
+        dims = dims_of(one.type)
+        if dims is None or one.name not in values:
+            continue
+        shape = values[one.name].shape
+        if len(dims) != len(shape):
+            raise NotProvable("model", f"{one.name!r} has {len(shape)} axes, declared {len(dims)}")
+        for size, dim in zip(shape, dims, strict=True):
+            if isinstance(dim, int):
+                evaluator.same(size, evaluator.algebra.whole(dim), f"{one.name!r} as declared")
 
 
 def _more(before: Array, after: Array) -> tuple[Term, ...]:

@@ -49,6 +49,7 @@ class Numbers(ABC):
         self._alike: list[Term] = []
         self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
+        self._states: dict[tuple[Term, int], Term] = {}
 
     @abstractmethod
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:

@@ -15,6 +15,7 @@ from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.places import MAIN
+from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
@@ -41,6 +42,8 @@ ALWAYS = (
     "NaNs are alike",
     "rows that no iteration collects have the sizes that the body would give them",
 )
+#: Of a Scan of the new model alone.
+SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
     wrong = objection(light_model(after.proto), check_types=True)
     if wrong:
         return Attempt(Proof("not-provable", "model", f"the new model is not valid: {wrong}"))
+    for _, owner in owners(after.proto):
+        for graph in graphs_below(owner):
+            foreign = set(output_names(graph)) - defined(graph)
+            if foreign:
+                detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
+                return Attempt(Proof("not-provable", "model", detail))
     algebra = Algebra()
     algebra.terms.end = monotonic() + budget
     pending: list[Decisions] = [()]
@@ -165,27 +174,30 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ende
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
+    old = ended.evaluator = Evaluator(before, algebra, True, assumed)
     try:
-        old = ended.evaluator = Evaluator(before, algebra, True, assumed)
         left = outputs_of(old)
     except Fails:
         return
     new = ended.evaluator = Evaluator(after, algebra, False, assumed)
     try:
-        right = outputs_of(new)
+        right = outputs_of(new, before)
     except Fails as error:
         detail = f"the new model fails where the original may answer: {error}"
         raise _Unproven("fails", detail=detail) from error
+    if new.scans_nothing and not old.scans_nothing:
+        assumed.add(SCANS_NOTHING)
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
         _same(algebra, value.name, one, other)
 
 
-def outputs_of(evaluator: Evaluator) -> list[Array]:
-    """What a model makes of any inputs."""
+def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
+    """What a model makes of any inputs that another one, or itself, declares."""
     model = evaluator.model.proto
+    fed = signature.feedable(declared.proto if declared else model)
     opsets = versions(model.opset_import)
     values: Values = evaluator.constants(model.graph)
-    values.update((v.name, _parameter(evaluator.algebra, v)) for v in signature.feedable(model))
+    values.update((value.name, _parameter(evaluator.algebra, value)) for value in fed)
     inner = evaluator.run(model.graph.node, values, opsets)
     return [inner[one.name] for one in model.graph.output]
 

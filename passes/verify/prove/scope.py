@@ -18,10 +18,13 @@ class Draw:
     elements: tuple[tuple[str, tuple[int | bool | str, ...]], ...] = ()
 
     def __str__(self) -> str:
-        fixed = dict(self.elements)
-        sizes = [f"{name}[{','.join(map(str, shape))}]" for name, shape in self.shapes if shape]
-        named = [f"{name} = {_written(fixed[name])}" for name, _ in self.shapes if name in fixed]
-        return " ".join([*sizes, *named]) or "scalars"
+        sizes = [
+            f"{name}[{','.join(map(str, shape))}]" if shape else name
+            for name, shape in self.shapes
+            if shape or " " in name
+        ]
+        named = [f"{name} = {_written(elements)}" for name, elements in self.elements]
+        return ", ".join([*sizes, *named]) or "scalars"
 
 
 def _written(elements: tuple[int | bool | str, ...]) -> str:

@@ -1,7 +1,8 @@
 """`python -m tests.instruments.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`.
 
 The rule `steps` stands for the files of adapters of the opset table, each of them; `stream` for the
-command; `outcomes` for faults that are seeded into outcomes, not into rules (`outcomes.py`).
+command; `outcomes` for faults that are seeded into outcomes, not into rules (`outcomes.py`);
+`proofs RULE ...` for what proof stops and what execution stops (`proved.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from pathlib import Path
 import onnx.reference
 import onnx.shape_inference
 
-from tests.instruments.mutants.faults import Fault, faults
+from tests.instruments.mutants.drawing import drawn_faults
 from tests.instruments.mutants.judge import difference
 from tests.instruments.mutants.outcomes_tried import main as try_outcomes
+from tests.instruments.mutants.proved import main as try_proofs
 from tests.instruments.mutants.steps_tried import step_targets
 from tests.instruments.mutants.streams_tried import difference as unlike_the_whole
 from tests.instruments.mutants.streams_tried import stream_target
@@ -32,6 +34,7 @@ from tests.instruments.mutants.trial import Outcome, apart, run
 
 STEPS = "steps"
 OUTCOMES = "outcomes"
+PROOFS = "proofs"
 _NONE = "no difference"
 
 
@@ -60,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     if OUTCOMES in asked.rules:
         return try_outcomes()
+    if PROOFS in asked.rules:
+        rules = [name for name in asked.rules if name != PROOFS] or [*RULES]
+        return try_proofs(rules, asked.count, asked.models, asked.seed)
     verdicts: list[Verdict] = []
     with tempfile.TemporaryDirectory() as scratch:
         for target in _targets(asked.rules, Path(scratch)):
@@ -96,19 +102,7 @@ def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
 def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[Verdict]:
     """Faults at lines that run, each on models for which its line runs."""
     plain = run(rule, rule.models, None, trace=True)
-    reached = {
-        module: set[int]().union(*(lines.get(str(file), ()) for lines in plain.lines.values()))
-        for module, file in zip(rule.modules, rule.files, strict=True)
-    }
-    files = dict(zip(rule.modules, map(str, rule.files), strict=True))
-    for fault in _drawn(rule, reached, count, draw):
-        models = [
-            path
-            for path in rule.models
-            if fault.line in plain.lines[path.name].get(files[fault.module], ())
-        ]
-        if len(models) > most:
-            models = draw.sample(models, most)
+    for fault, models in drawn_faults(rule, plain, count, most, draw):
         made = run(rule, models, fault)
         told = False
         for path in models:
@@ -120,19 +114,6 @@ def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[
             yield Verdict(rule.rule, str(fault), path.name, became, why)
         if not told:
             yield Verdict(rule.rule, str(fault), "", _NONE)
-
-
-def _drawn(
-    rule: Target, reached: dict[str, set[int]], count: int, draw: random.Random
-) -> list[Fault]:
-    """As many faults in the rule's own module as in all the others together, if there are any."""
-    found: list[Fault] = []
-    for module, file in zip(rule.modules, rule.files, strict=True):
-        found += faults(module, file.read_text(), reached[module])
-    own = [one for one in found if one.module == rule.modules[0]]
-    others = [one for one in found if one.module != rule.modules[0]]
-    half = min(count // 2 if others else count, len(own))
-    return draw.sample(own, half) + draw.sample(others, min(count - half, len(others)))
 
 
 def _became(rule: Target, path: Path, was: Outcome, outcome: Outcome) -> tuple[str, str]:

@@ -53,8 +53,8 @@ def test_a_wrong_pair_is_disproven(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ALIKE))
-def test_a_pair_that_differs_in_bits_alone_stays_unproven(name: str) -> None:
-    assert judged(*wrong(name)).proof.verdict == "unproven"
+def test_a_pair_that_differs_in_bits_alone_is_not_disproven(name: str) -> None:
+    assert judged(*wrong(name)).proof.verdict != "disproven"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ _UNARY = tuple(
     """.split()  # noqa: SIM905  # a table
 )
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
+#: Those that broadcast from opset 8 on.
+_WITHOUT_BROADCASTING = {"Max", "Min", "Sum", "Mean"}
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
@@ -131,10 +133,12 @@ def arithmetic(call: Call) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
     algebra, op, attributes, dtype = call.algebra, call.node.op_type, meant(call), arrays[0].dtype
-    if len(arrays) == 1:
+    if len(arrays) == 1 and op != "Sum":  # which makes 0 of -0
         return arrays
     if op != "Pow":
         call.alike(*arrays)
+    if op in _WITHOUT_BROADCASTING and call.opset < 8:
+        _of_equal_sizes(call, arrays)
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
@@ -147,6 +151,16 @@ def arithmetic(call: Call) -> list[Array]:
     return elementwise(
         call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
     )
+
+
+def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
+    """See that arrays have equal sizes. Raises NotProvable."""
+    for array in arrays[1:]:
+        if array.rank != arrays[0].rank:
+            raise NotProvable("operator", f"{call.evaluator.place()}: ranks that differ")
+        for left, right in zip(arrays[0].shape, array.shape, strict=True):
+            equal = call.algebra.eq0(call.algebra.sub(left, right))
+            call.evaluator.given(equal, "operands have equal sizes")
 
 
 def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:

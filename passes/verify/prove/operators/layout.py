@@ -375,7 +375,7 @@ def tile(call: Call) -> list[Array]:
 @operator("NonZero")
 def nonzero(call: Call) -> list[Array]:
     """The indices of a vector of which no element is 0: all of them."""
-    x, algebra = call.array(0), call.algebra
+    x, algebra = call.evaluator.whole_numbers(call.array(0)), call.algebra
     variables, value = x.generic()
     if x.rank != 1 or x.dtype != INT64 or algebra.number(value) in (None, 0):
         raise NotProvable("operator", f"{call.evaluator.place()}: NonZero of what may be 0")

@@ -1,0 +1,90 @@
+"""Proving two models equal against executing them on drawn inputs, and what a proof costs as sizes
+and trip counts grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, parser
+
+import passes
+from benchmarks.harness import Aim, Bench, Run, Side
+from passes.ir.model import Model
+from passes.verify import verification
+from passes.verify.prove.prover import Proof, prove
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.terms import Limits, Models, Terms
+
+Pair = tuple[ModelProto, ModelProto]
+_GOLDEN = Path(__file__).parent.parent / "golden_models"
+_SAMPLE = 30
+_SECONDS = 20.0  # a proof, and an execution of a pair
+_STEADY = Aim(ratio=1.5)
+#: A gated recurrence of 128 units; the @ is the number of steps.
+_GATED = """<ir_version: 10, opset_import: ["" : 21]>
+gated (float[@,128] x, float[128] h, float[128,128] w) => (float[128] last, float[@,128] y) {
+    last, y = Scan <num_scan_inputs = 1, body = step (float[128] s, float[128] e)
+        => (float[128] t, float[128] o) {
+        p = MatMul (s, w) a = Add (p, e) g = Sigmoid (a) u = Tanh (a)
+        k = Mul (g, s) t = Add (k, u) o = Identity (t)
+    }> (h, x)
+}"""
+
+
+def measure(bench: Bench) -> None:
+    """The golden pairs, then a loop of more and more iterations."""
+    pairs = golden_pairs(4 if bench.quick else _SAMPLE)
+    proven = [pair for pair in pairs if proof_of(*pair).is_proven]
+    for what, chosen in (("golden pairs", pairs), ("golden pairs that are proven", proven)):
+        count = len(chosen)
+        proving = Side("proving", lambda chosen=chosen: _prove(chosen), count)
+        executing = Side("executing, reference executor", lambda c=chosen: _execute(c), count)
+        bench.compare(f"{count} {what}", proving, executing, runs=2)
+    few = 10
+    for steps in (1_000,) if bench.quick else (1_000, 1_000_000):
+        bench.compare(
+            f"a Scan of {steps:,} steps and its Loop",
+            Side("proving", _gated(steps)),
+            Side(f"proving {few} steps", _gated(few)),
+            aim=_STEADY,
+        )
+
+
+def _prove(pairs: Sequence[Pair]) -> None:
+    for pair in pairs:
+        proof_of(*pair)
+
+
+def _execute(pairs: Sequence[Pair]) -> None:
+    limits = Limits(budget=_SECONDS)
+    terms = Terms([ReferenceExecutor()], exact=False, lenient=True, limits=limits)
+    for before, after in pairs:
+        verification.verify(Models(before, after), terms)
+
+
+def golden_pairs(count: int) -> list[Pair]:
+    """Models before and after, drawn evenly from the golden ones."""
+    found = sorted(_GOLDEN.glob("*/*.before.onnxtxt"))
+    chosen = [found[number * len(found) // count] for number in range(count)]
+    return [
+        (onnx.load(path), onnx.load(path.with_name(path.name.replace(".before.", ".after."))))
+        for path in chosen
+    ]
+
+
+def proof_of(before: ModelProto, after: ModelProto) -> Proof:
+    """The proof of a pair."""
+    return prove(Model.load(before), Model.load(after), _SECONDS)
+
+
+def _gated(steps: int) -> Run:
+    """Proves a recurrence of so many steps equal to the Loop that `lower` writes."""
+    before = parser.parse_model(_GATED.replace("@", str(steps)))
+    after = passes.lower(before, verify=False).model
+
+    def run() -> None:
+        assert proof_of(before, after).is_proven
+
+    return run
