@@ -214,6 +214,12 @@ class Conditions(Numbers):
                 return self.any(parts) if condition.op == "and" else self.all(parts)
         return self.terms.make("not", None, (condition,))
 
+    def implied(self, condition: Term, needed: Term) -> Term:
+        """Whether what is needed holds where a condition does."""
+        if condition.op == "ge0" and self.proves_if([condition.args[0]], needed):
+            return self.true
+        return self.any((self.negation(condition), needed))
+
     def all(self, conditions: Iterable[Term]) -> Term:
         """Whether all hold."""
         return self._joined("and", conditions, self.true, self.false)

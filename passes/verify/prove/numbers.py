@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from passes.verify.prove.integers import Search, Sum, polynomial, product
 from passes.verify.prove.terms import Interned, Term, subterms
@@ -62,6 +62,14 @@ class Numbers(ABC):
     @abstractmethod
     def all(self, conditions: Iterable[Term]) -> Term:
         """Whether all hold."""
+
+    @abstractmethod
+    def negation(self, condition: Term) -> Term:
+        """Whether a condition does not hold."""
+
+    @abstractmethod
+    def implied(self, condition: Term, needed: Term) -> Term:
+        """Whether what is needed holds where a condition does."""
 
     @property
     def zero(self) -> Term:
@@ -336,8 +344,7 @@ class Numbers(ABC):
             return None if _LOWEST <= known <= _HIGHEST else self.false
         parts = polynomial(value)
         chosen = [one for mono in parts for one in mono if one.op == "ite"]
-        inner = [self.fits(branch) for one in chosen for branch in one.args[1:]]
-        needed = [one for one in inner if one is not None]
+        needed = [need for one in chosen for need in self._branches_fit(*one.args)]
         (mono, factor), *others = parts.items()
         is_chosen = not others and factor == 1 and len(mono) == 1 and mono[0].op == "ite"
         low, high = self._range(value)
@@ -346,6 +353,13 @@ class Numbers(ABC):
             needed.append(self.ge0(self.sub(self.whole(_HIGHEST), value)))
         both = self.all(needed)
         return None if both is self.true else both
+
+    def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
+        """What has to hold for the one of two numbers that is chosen to be an int64."""
+        for branch, chosen in ((left, condition), (right, self.negation(condition))):
+            needed = self.fits(branch)
+            if needed is not None:
+                yield self.implied(chosen, needed)
 
     def _range(self, value: Term) -> tuple[int, int]:
         """Numbers between which a whole number is, whatever the path."""
