@@ -141,6 +141,9 @@ class Algebra(Conditions):
                 if term.op == "ew":
                     return self.elementwise(term.data[0], term.data[1], term.data[2], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
+            case "output" | "answers" | "size":
+                assert isinstance(term.data, tuple)
+                return self.opaque(term.data[-1], term.op, term.data, args)
             case "trips":
                 made = self.terms.make("trips", None, args)
                 self.bound_trips(made)

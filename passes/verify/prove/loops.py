@@ -33,7 +33,7 @@ def branches(call: Call) -> list[Array]:
     evaluator, algebra = call.evaluator, call.algebra
     condition = call.array(0).scalar()
     graphs = {one.name: one.g for one in call.node.attribute}
-    opsets = {"": call.opset}
+    opsets = call.opsets
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
@@ -308,7 +308,7 @@ def _iteration(
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
     with evaluator.collecting() as required:
-        inner = evaluator.run(form.body.node, values, {"": call.opset})
+        inner = evaluator.run(form.body.node, values, call.opsets)
         states = [inner[one.body_output] for one in form.carried]
         for one, before, after in zip(form.carried, initial, states, strict=True):
             if before.rank != after.rank or before.dtype != after.dtype:

@@ -20,7 +20,7 @@ LONGEST = (1 << 31) - 1
 #: How often a loop is taken to iterate at most.
 MOST_ITERATIONS = 1 << 47
 #: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
-_COUNTS = {"dim", "var", "bv", "trips"}
+_COUNTS = {"dim", "size", "var", "bv", "trips"}
 #: Atoms that an equation may give everywhere.
 _SOLVED = {"dim", "elem", "var"}
 
@@ -135,10 +135,10 @@ class Numbers(ABC):
                 polynomial(self.sub(self.sub(by, self.one), rest)),
                 *([own] if atom in self._positive else []),
             ]
-        if atom.op == "elem" or atom.op == "ew":
+        if atom.op in ("elem", "ew", "output"):
             limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
             return [*self._known_of(atom), *limits]
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
         return [own] if self._is_positive(atom) else []
 
@@ -337,7 +337,7 @@ class Numbers(ABC):
 
     def _range_of(self, atom: Term) -> tuple[int, int]:
         """Numbers between which an atom is."""
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return 0, LONGEST
         if atom.op in _COUNTS:
             return 0, MOST_ITERATIONS

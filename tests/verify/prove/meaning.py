@@ -173,6 +173,8 @@ class Worth:
                 items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
                 found = _by_row(row.data, shape, items)
                 return found[int(value(args[1]))] if term.op == "row" else found
+            case "output" | "answers" | "size":
+                return self._called(term, bound, value)
             case "pair":
                 return tuple(map(value, args))
             case "st":
@@ -197,6 +199,29 @@ class Worth:
         names = function.data
         inner = {**bound, **{n.uid: v for n, v in zip(names, values, strict=True)}}  # type: ignore
         return self.of(function.args[0], inner)
+
+    def _called(self, term: Term, bound: Mapping[int, Any], value: Callable[[Term], Any]) -> Any:
+        """An output of an operator as a whole, one of its sizes, or whether it answers."""
+        domain, op, version, attributes, kinds, *which = term.data  # type: ignore[misc]
+        args = list(term.args)
+        arrays: list[Any] = []
+        for kind in kinds:
+            arrays.append(None)
+            if kind is None:
+                continue
+            shape = [int(value(args.pop(0))) for _ in range(kind[1])]
+            function = args.pop(0)
+            items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
+            arrays[-1] = np.array(items, np.dtype(kind[0])).reshape(shape)
+        count = 1 if term.op == "answers" else which[0] + 1
+        made = _outputs(domain, op, version, attributes, arrays, count)
+        if term.op == "answers":
+            return made is not None
+        if made is None:
+            return 0
+        if term.op == "size":
+            return made[which[0]].shape[which[1]]
+        return made[which[0]][tuple(int(value(one)) for one in args)]
 
     def _state(self, recurrence: Term, iteration: int, bound: Mapping[int, Any]) -> Any:
         count = len(recurrence.data)  # type: ignore[arg-type]
@@ -302,6 +327,29 @@ def _run(op: str, arrays: list[Any], given: Mapping[str, Any]) -> Any:
     graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return ReferenceEvaluator(model).run(None, feeds)[0]
+
+
+def _outputs(
+    domain: str, op: str, version: int, told: Any, arrays: list[Any], count: int
+) -> list[Any] | None:
+    """The first outputs that an operator makes of arrays; None where it fails."""
+    given = {name: _attribute(value) for name, value in told}
+    for name, one in given.items():
+        given[name] = [_attribute(item) for item in one] if isinstance(one, tuple) else one
+    names = ["" if array is None else f"i{number}" for number, array in enumerate(arrays)]
+    outputs = [f"o{number}" for number in range(count)]
+    node = helper.make_node(op, names, outputs, domain=domain, **given)
+    feeds = {f"i{n}": array for n, array in enumerate(arrays) if array is not None}
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in outputs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
+    try:
+        return list(ReferenceExecutor().run(model, feeds).outputs.values())
+    except ModelFailed:
+        return None
 
 
 def drawn(model: ModelProto, seed: int) -> dict[str, Any]:

@@ -100,6 +100,22 @@ OPERATORS = {
         z = Tile (x, r) }""",
     "Pad": """(float[N,2] x) => (float[M,2] z) { p = Constant <value_ints = [1, 0, 2, 0]> ()
         z = Pad (x, p) }""",
+    "Conv": """(float[N,2,K] x, float[3,2,2] w) => (float[N,3,M] z) {
+        z = Conv <pads = [1, 0]> (x, w) }""",
+    "MaxPool": """(float[N,2,K] x) => (float[N,2,M] z) {
+        z = MaxPool <kernel_shape = [2], ceil_mode = 1, strides = [2]> (x) }""",
+    "CumSum": "(float[N,2] x, int64 a) => (float[N,2] z) { z = CumSum <reverse = 1> (x, a) }",
+    "TopK": """(float[N,3] x, int64[1] k) => (float[N,M] z, int64[N,M] i) {
+        z, i = TopK <largest = 0> (x, k) }""",
+    "ScatterND": """(float[N,2] x, int64[M,1] i, float[M,2] u) => (float[N,2] z) {
+        z = ScatterND (x, i, u) }""",
+    "DequantizeLinear": """(int8[N] x, float s) => (float[N] z) {
+        z = DequantizeLinear (x, s) }""",
+    "Div of any sign": "(int64[N] x, int64 y) => (int64[N] z) { z = Div (x, y) }",
+    "Compress of some": """(float[N] x, bool[M] c) => (float[K] z) {
+        z = Compress <axis = 0> (x, c) }""",
+    "Pad by a row": """(float[N] x, int64[2] p) => (float[K] z) {
+        z = Pad <mode = "edge"> (x, p) }""",
     "Scan": """(float[2] h, float[T,2] x) => (float[2] y, float[T,2] z) {
         y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1],
             body = b (float[2] s, float[2] r) => (float[2] t, float[2] u) {

@@ -115,6 +115,56 @@ WRONG = {
         "a",
         "b",
     ),
+    "other padding of a convolution": (
+        """(float[N,2,8] x, float[3,2,2] w) => (float[N,3,8] y) {
+        y = Conv <pads = [@]> (x, w) }""",
+        "1, 0",
+        "0, 1",
+    ),
+    "other weights of equal sizes": (
+        """(float[N,2,8] x, float[3,2,2] v, float[3,2,2] w) => (float[N,3,7] y) {
+        y = Conv (x, @) }""",
+        "v",
+        "w",
+    ),
+    "the other output": (
+        """(float[N,3] x) => (float[N,2] y) {
+        k = Constant <value_ints = [2]> () a, i = TopK (x, k) b = Cast <to = 1> (i)
+        y = Identity (@) }""",
+        "a",
+        "b",
+    ),
+    "a failure that only one branch has": (
+        """(bool c, float[N,2] x, int64[M,1] i, float[M,2] u) => (float[N,2] y) {
+        @
+        y = If (c) <then_branch = a () => (float[N,2] p) { p = ScatterND (x, i, u) },
+            else_branch = b () => (float[N,2] q) { q = Neg (x) }> }""",
+        "",
+        "s = ScatterND (x, i, u)",
+    ),
+    "a failure of a body that need not run, of an operator as a whole": (
+        """(int64 n, float[N,2] x, int64[M,1] i, float[M,2] u) => (float[N,2] y) {
+        @
+        y = Loop <body = b (int64 j, bool c, float[N,2] s) => (bool d, float[N,2] t) {
+            d = Identity (c) r = ScatterND (x, i, u) t = Add (s, r) }> (n, , x) }""",
+        "",
+        "r = ScatterND (x, i, u)",
+    ),
+    "what another iteration scatters": (
+        """(float[T,2] x, float[2] h) => (float[2] y) {
+        i = Constant <value = int64[1,1] {0}> ()
+        y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] o) {
+            a = Constant <value_ints = [0]> () u = ReduceSum (@, a) o = ScatterND (s, i, u) }>
+            (h, x) }""",
+        "r",
+        "s",
+    ),
+    "random numbers": (
+        """(float[N] x) => (float[N] y, float[N] z) {
+        y = RandomUniformLike (x) v = RandomUniformLike (x) z = Identity (@) }""",
+        "v",
+        "y",
+    ),
     "a size of nothing": (
         """(float[N,3] x) => (float[K,M] y) {
         s = Constant <value_ints = [0]> () e = Constant <value_ints = [@]> ()
