@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from passes.verify.prove.conditions import MOST_WRITTEN_OUT, Conditions
+from passes.verify.prove.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.constants import Constants
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.numbers import BOOL, INT64, Contradiction, Value, Values
 from passes.verify.prove.terms import Term, subterms
@@ -15,8 +17,21 @@ from passes.verify.prove.terms import Term, subterms
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 
-class Algebra(Conditions):
+@dataclass(frozen=True)
+class Manner:
+    """How a proof reads terms: whether recurrences of a few iterations are `written_out`, and
+    whether sums are `regrouped`, as if numbers added up to the same in any order."""
+
+    written_out: bool = True
+    regrouped: bool = False
+
+
+class Algebra(Constants):
     """The terms of a proof, and what is known on the path that is studied."""
+
+    def __init__(self, manner: Manner | None = None) -> None:
+        super().__init__()
+        self.manner = manner or Manner()
 
     def close(self, variables: Sequence[Term], body: Term) -> Term:
         """The function of these variables and placeholders that the term is."""
@@ -63,13 +78,6 @@ class Algebra(Conditions):
             return self.opaque(dtype, "app", dtype, (placeholder, *indices))
 
         return element
-
-    def opaque(self, dtype: str, op: str, data: Hashable, args: Iterable[Term]) -> Term:
-        """An element that nothing is known about but what it is made of."""
-        made = self.terms.make(op, data, args)
-        if dtype == INT64:
-            return self.lift(made)
-        return self.boolean(made) if dtype == BOOL else made
 
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
         """A term with values for variables, simplified; `whole`: anew in every part."""
@@ -140,6 +148,8 @@ class Algebra(Conditions):
                 assert isinstance(term.data, tuple)
                 if term.op == "ew":
                     return self.elementwise(term.data[0], term.data[1], term.data[2], args)
+                if term.data[0] == "constant":
+                    return self.constant(self.constants[term.data[1]], term.data[-1], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
             case "output" | "answers" | "size":
                 assert isinstance(term.data, tuple)
@@ -159,12 +169,24 @@ class Algebra(Conditions):
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
         """An operator by element."""
         args = tuple(args)
+        if op == "Add" and self.manner.regrouped:
+            args = self._addends(dtype, args)
+            if len(args) == 1:
+                return args[0]
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
         if op in _COMMUTE:
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         return self.opaque(dtype, "ew", (op, attributes, dtype), args)
+
+    def _addends(self, dtype: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The numbers that a sum of sums adds up, but for zeros."""
+        found: list[Term] = []
+        for one in args:
+            found += one.args if one.op == "ew" and one.data == ("Add", (), dtype) else (one,)
+        some = [one for one in found if one.op != "const" or not _is_zero(one)]
+        return tuple(some or found[:1])
 
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
@@ -185,20 +207,13 @@ class Algebra(Conditions):
                     return first.args[0]
             return None
         exact = _EXACT_OPERATORS.get(op)
-        if exact is None or any(one.op != "const" or one.data[0] not in _EXACT for one in args):  # type: ignore[index]
+        if exact is None or len(args) > 2:
+            return None
+        if any(one.op != "const" or one.data[0] not in _EXACT for one in args):  # type: ignore[index]
             return None
         values = [np.frombuffer(bytes.fromhex(one.data[1]), one.data[0])[0] for one in args]  # type: ignore[index]
         with np.errstate(all="ignore"):
             return self.literal(dtype, exact(*values))
-
-    def literal(self, dtype: str, item: Any) -> Term:
-        """The term of a value."""
-        if dtype == INT64:
-            return self.whole(int(item))
-        if dtype == BOOL:
-            return self.truth(bool(item))
-        bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
-        return self.terms.make("const", (dtype, bits, str(item)))
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
         """A reduction over axes of these sizes of a function of their indices; axes of size 1 are
@@ -229,7 +244,7 @@ class Algebra(Conditions):
         known = self.number(iteration)
         if known == 0:
             return self.apply(recurrence.args[0], indices)
-        if known is not None and 0 < known <= MOST_WRITTEN_OUT:
+        if known is not None and self.manner.written_out and 0 < known <= MOST_WRITTEN_OUT:
             return self.step_of(recurrence, self.whole(known - 1), indices)
         assert count
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
@@ -329,6 +344,12 @@ _LOSSLESS = {
     ("int16", "int32"),
     ("uint16", "int32"),
 }
+
+
+def _is_zero(constant: Term) -> bool:
+    assert isinstance(constant.data, tuple)
+    dtype, bits, _ = constant.data
+    return not np.frombuffer(bytes.fromhex(bits), np.dtype(dtype))[0]
 
 
 def _kind(leaf: Term) -> tuple[str, ...]:

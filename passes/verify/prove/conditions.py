@@ -13,6 +13,8 @@ from passes.verify.prove.terms import Term, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
+#: Up to how many numbers in a sum that are one of two are told apart.
+_MOST_BRANCHES = 4
 
 
 class Conditions(Numbers):
@@ -152,8 +154,9 @@ class Conditions(Numbers):
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""
         parts = polynomial(value)
-        for mono in parts:
-            if len(mono) == 1 and mono[0].op == "ite":
+        chosen = [mono for mono in parts if len(mono) == 1 and mono[0].op == "ite"]
+        if len(chosen) <= _MOST_BRANCHES:
+            for mono in chosen:
                 rest = self.sum({one: many for one, many in parts.items() if one != mono})
                 condition, *branches = mono[0].args
                 sides = [

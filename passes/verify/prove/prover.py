@@ -11,11 +11,13 @@ from onnx import ValueInfoProto
 from passes.check import load_checked
 from passes.errors import BadModel
 from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.places import walk_model
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.terms import OutOfTime, Term, subterms
@@ -58,6 +60,18 @@ class Proof:
         return f"proven for all inputs, sizes and trip counts ({cases})"
 
 
+#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
+REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+CELLS = {"RNN", "GRU", "LSTM"}
+#: In which manners a model of recurrent operators is tried, others in the first.
+_MANNERS = (
+    Manner(written_out=False),
+    Manner(written_out=False, regrouped=True),
+    Manner(),
+    Manner(regrouped=True),
+)
+
+
 class _Unproven(Exception):
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(code)
@@ -82,10 +96,27 @@ def prove(before: Model, after: Model, budget: float = 20.0) -> Proof:
     wrong = objection(light_model(after.proto), check_types=True)
     if wrong:
         return Proof("not-provable", "model", f"the new model is not valid: {wrong}")
-    algebra = Algebra()
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    end = monotonic() + budget
+    for number, manner in enumerate(manners):
+        share = (end - monotonic()) / (len(manners) - number)
+        found = _proof(before, after, manner, share)
+        if found.is_proven:
+            break
+    return found
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in CELLS for place in walk_model(model.proto))
+
+
+def _proof(before: Model, after: Model, manner: Manner, budget: float) -> Proof:
+    """Prove it in a manner, within this many seconds."""
+    algebra = Algebra(manner)
     algebra.terms.end = monotonic() + budget
     pending: list[tuple[tuple[Term, bool], ...]] = [()]
-    assumed: set[str] = set()
+    assumed = {REGROUPED} if manner.regrouped else set[str]()
     paths = 0
     while pending:
         decisions = pending.pop()

@@ -7,7 +7,6 @@ one path is followed. Where the original fails by an obligation, the executor mu
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -20,8 +19,8 @@ from onnx.reference import ReferenceEvaluator
 from passes.ir.model import Model
 from passes.verify import signature
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.prove.algebra import Algebra, Contradiction
-from passes.verify.prove.arrays import Array, NotProvable, constant
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
+from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork
 from passes.verify.prove.prover import outputs_of
 from passes.verify.prove.terms import Term
@@ -30,7 +29,7 @@ from passes.verify.reference import ReferenceExecutor
 Feeds = Mapping[str, Any]
 
 
-def disagreement(model: ModelProto, feeds: Feeds) -> str:
+def disagreement(model: ModelProto, feeds: Feeds, manner: Manner | None = None) -> str:
     """How the terms of a model differ from what the executor gives; empty where they agree.
 
     Raises:
@@ -46,8 +45,8 @@ def disagreement(model: ModelProto, feeds: Feeds) -> str:
         return ""
     except ModelFailed:
         expected = None
-    algebra = Algebra()
-    worth = Worth(model, feeds)
+    algebra = Algebra(manner)
+    worth = Worth(model, feeds, algebra)
     decisions: list[tuple[Term, bool]] = []
     for _ in range(60):
         try:
@@ -80,7 +79,9 @@ def disagreement(model: ModelProto, feeds: Feeds) -> str:
 class Worth:
     """The values of terms on the inputs of a model."""
 
-    def __init__(self, model: ModelProto, feeds: Feeds) -> None:
+    def __init__(self, model: ModelProto, feeds: Feeds, algebra: Algebra) -> None:
+        self._constants = algebra.constants
+        self._made_before: dict[Any, Any] = {}
         self._sizes: dict[Any, int] = {}
         self._elements: dict[Any, Any] = {}
         for value in signature.inputs(model.graph):
@@ -90,14 +91,6 @@ class Worth:
                 self._sizes[dim.dim_param or (value.name, axis)] = size
             ones = tuple(a for a, dim in enumerate(dims) if dim.dim_value == 1)
             self._elements["input", value.name] = array.squeeze(ones)
-        for tensor in tensors(model):
-            array = onnx.numpy_helper.to_array(tensor)
-            algebra = Algebra()
-            leaf = constant(algebra, array)
-            at = [algebra.lift(algebra.variable()) for _ in leaf.shape]
-            for atom in _elements(leaf.get(tuple(at))):
-                assert isinstance(atom.data, tuple)
-                self._elements[atom.data[:2]] = array.squeeze()
 
     def array(self, array: Array) -> np.ndarray[Any, Any]:
         """A whole array."""
@@ -162,7 +155,13 @@ class Worth:
             case "elem":
                 return self._element(data[:2], [int(value(one)) for one in args])  # type: ignore
             case "ew":
-                return _by_element(data, tuple(map(value, args)))
+                found = tuple(map(value, args))
+                if data[0] == "Add" and len(found) > 2:  # type: ignore[index]
+                    return np.add.reduce(np.array(found))
+                key = (data, *(np.asarray(one).dtype.str + repr(one) for one in found))
+                if key not in self._made_before:
+                    self._made_before[key] = _by_element(data, found)
+                return self._made_before[key]
             case "forall":
                 size, function = args
                 return all(self._applied(function, bound, at) for at in range(value(size)))
@@ -189,7 +188,7 @@ class Worth:
 
     def _element(self, leaf: Any, at: list[int]) -> Any:
         """An element of an input or constant; what lies outside is never read, and 0."""
-        array = self._elements[leaf]
+        array = self._constants[leaf[1]] if leaf[0] == "constant" else self._elements[leaf]
         while array.ndim > len(at):  # an axis of a symbolic size that is 1 on this path
             array = array.squeeze(array.shape.index(1))
         inside = all(0 <= index < size for index, size in zip(at, array.shape, strict=True))
@@ -234,25 +233,6 @@ class Worth:
                 for s in steps
             ]
         return states[0]
-
-
-def _elements(term: Term) -> list[Term]:
-    inner = itertools.chain.from_iterable(map(_elements, term.args))
-    return [term, *inner] if term.op == "elem" else list(inner)
-
-
-def tensors(model: ModelProto) -> list[onnx.TensorProto]:
-    """Every tensor of a model, in bodies and functions, too."""
-    from passes.ir.constant_nodes import constant_tensor
-    from passes.ir.places import graphs_below
-
-    found: list[onnx.TensorProto] = []
-    for owner in (model.graph, *model.functions):
-        for graph in graphs_below(owner):
-            found += getattr(graph, "initializer", [])
-            made = [constant_tensor(node) for node in graph.node]
-            found += [one for one in made if one is not None]
-    return found
 
 
 def _by_element(data: Any, values: tuple[Any, ...]) -> Any:

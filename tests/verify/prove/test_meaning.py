@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import numpy as np
 import onnx.parser
 import pytest
 
+from passes.verify.prove.algebra import Manner
 from passes.verify.prove.arrays import NotProvable
 from tests.verify.prove.meaning import disagreement, drawn
 
@@ -146,6 +148,36 @@ OPERATORS = {
             t = If (k) <then_branch = p () => (float u) { u = Neg (s) },
                 else_branch = q () => (float v) { v = Exp (s) }> }> (h, c) }""",
 }
+CELLS = {
+    "RNN": """(float[T,B,3] x, float[1,2,3] w, float[1,2,2] r) => (float[T,1,B,2] y) {
+        y = RNN <hidden_size = 2> (x, w, r) }""",
+    "RNN of lengths, backwards": """(float[T,B,3] x, float[1,2,3] w, float[1,2,2] r, int32[B] n,
+        float[1,B,2] h0) => (float[T,1,B,2] y, float[1,B,2] h) {
+        y, h = RNN <hidden_size = 2, direction = "reverse", clip = 1.5> (x, w, r, , n, h0) }""",
+    "RNN of both directions": """(float[T,2,2] x, float[2,2,2] w, float[2,2,2] r, float[2,4] b)
+        => (float[T,2,2,2] y, float[2,2,2] h) {
+        y, h = RNN <direction = "bidirectional", activations = ["LeakyRelu", "Affine"],
+            activation_alpha = [0.5, 0.25], activation_beta = [0.125]> (x, w, r, b) }""",
+    "GRU": """(float[T,2,2] x, float[1,6,2] w, float[1,6,2] r, float[1,12] b, float[1,2,2] h0)
+        => (float[T,1,2,2] y, float[1,2,2] h) {
+        y, h = GRU <hidden_size = 2> (x, w, r, b, , h0) }""",
+    "GRU that resets the product": """(float[2,T,2] x, float[1,6,2] w, float[1,6,2] r,
+        float[1,12] b) => (float[2,T,1,2] y, float[2,1,2] h) {
+        y, h = GRU <linear_before_reset = 1, layout = 1, activations = ["HardSigmoid", "Elu"],
+            activation_alpha = [0.5, 2], activation_beta = [0.25]> (x, w, r, b) }""",
+    "LSTM": """(float[T,B,2] x, float[2,8,2] w, float[2,8,2] r, float[2,16] b, int32[B] n,
+        float[2,B,2] h0, float[2,B,2] c0, float[2,6] p)
+        => (float[T,2,B,2] y, float[2,B,2] h, float[2,B,2] c) {
+        y, h, c = LSTM <direction = "bidirectional"> (x, w, r, b, n, h0, c0, p) }""",
+    "LSTM of coupled gates": """(float[T,1,2] x, float[1,8,2] w, float[1,8,2] r, float[1,1,2] c0,
+        float[1,6] p) => (float[T,1,1,2] y, float[1,1,2] c) {
+        y, h, c = LSTM <input_forget = 1, activations = ["ScaledTanh", "Softsign", "Relu"],
+            activation_alpha = [0.5], activation_beta = [2.0]> (x, w, r, , , , c0, p) }""",
+    "LSTM of one position": """(float[T,2,1] x, float[1,4,1] w, float[1,4,1] r)
+        => (float[T,1,2,1] y, float[1,2,1] h) { y, h = LSTM (x, w, r) }""",
+    "LSTM of other states": """(float[2,B,2] x, float[1,8,2] w, float[1,8,2] r, float[1,1,2] h0)
+        => (float[2,1,B,2] y) { y = LSTM (x, w, r, , , h0) }""",
+}
 SCAN_8 = """<ir_version: 4, opset_import: ["" : 8]>
     g (int64[B] n, float[B,2] h, float[B,T,2] x) => (float[B,2] y, float[B,T,2] z) {
         y, z = Scan <num_scan_inputs = 1, directions = [1],
@@ -170,3 +202,14 @@ def test_rows_of_a_scan_8() -> None:
     model = onnx.parser.parse_model(SCAN_8)
     for seed in range(40):
         assert disagreement(model, drawn(model, seed)) == ""
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_are_their_equations(name: str) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {CELLS[name]}')
+    for seed in range(6):
+        feeds = drawn(model, seed)
+        if "n" in feeds and seed % 2:  # lengths in range
+            feeds["n"] = np.clip(feeds["n"], 0, len(feeds["x"]))
+        manner = Manner(regrouped=bool(seed % 2), written_out=seed == 5)
+        assert disagreement(model, feeds, manner) == ""

@@ -116,7 +116,7 @@ def arg(call: Call) -> list[Array]:
     return [Array(algebra, INT64, tuple(shape), get)]
 
 
-def _dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
+def dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
     return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
@@ -165,7 +165,7 @@ def matmul(call: Call) -> list[Array]:
                 right.at([*own(right, indices), k, *column]),
             )
 
-        return _dot(call, left.dtype, size, pair)
+        return dot(call, left.dtype, size, pair)
 
     return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
 
@@ -204,7 +204,7 @@ def gemm(call: Call) -> list[Array]:
                 b.at([column, k] if down else [k, column]),
             )
 
-        args = [_dot(call, a.dtype, size, pair)]
+        args = [dot(call, a.dtype, size, pair)]
         if added is not None:
             args.append(added.at(indices))
         return algebra.elementwise("Gemm", factors, a.dtype, args)
