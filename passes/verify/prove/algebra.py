@@ -19,11 +19,13 @@ __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 @dataclass(frozen=True)
 class Manner:
-    """How a proof reads terms: whether recurrences of a few iterations are `written_out`, and
-    whether sums are `regrouped`, as if numbers added up to the same in any order."""
+    """How a proof reads terms: whether recurrences of a few iterations are `written_out`,
+    whether sums are `regrouped`, as if numbers added up to the same in any order, and whether
+    products are `distributed` over differences."""
 
     written_out: bool = True
     regrouped: bool = False
+    distributed: bool = False
 
 
 class Algebra(Constants):
@@ -149,7 +151,7 @@ class Algebra(Constants):
                 if term.op == "ew":
                     return self.elementwise(term.data[0], term.data[1], term.data[2], args)
                 if term.data[0] == "constant":
-                    return self.constant(self.constants[term.data[1]], term.data[-1], args)
+                    return self.element(term.data[1], term.data[-1], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
             case "output" | "answers" | "size":
                 assert isinstance(term.data, tuple)
@@ -173,12 +175,42 @@ class Algebra(Constants):
             args = self._addends(dtype, args)
             if len(args) == 1:
                 return args[0]
+        if self.manner.distributed and op in ("Sub", "Mul", "Neg"):
+            distributed = self._distributed(op, dtype, args)
+            if distributed is not None:
+                return distributed
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
         if op in _COMMUTE:
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         return self.opaque(dtype, "ew", (op, attributes, dtype), args)
+
+    def _distributed(self, op: str, dtype: str, args: tuple[Term, ...]) -> Term | None:
+        """A difference as a sum, and its product as one of products."""
+
+        def made(op: str, *args: Term) -> Term:
+            return self.elementwise(op, (), dtype, args)
+
+        if op == "Sub":
+            return made("Add", args[0], made("Neg", args[1]))
+        sums = [
+            n for n, one in enumerate(args) if one.op == "ew" and one.data == ("Add", (), dtype)
+        ]
+        if op == "Neg":
+            (inner,) = args
+            if sums:
+                return made("Add", *(made("Neg", one) for one in inner.args))
+            return inner.args[0] if inner.data == ("Neg", (), dtype) else None
+        for place, one in enumerate(args):
+            other = args[1 - place]
+            if one.data == ("Neg", (), dtype):
+                return made("Neg", made("Mul", one.args[0], other))
+            if one.op == "const" and one.data[-1] == "1.0":  # type: ignore[index]
+                return other
+            if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
+                return made("Add", *(made("Mul", part, other) for part in one.args))
+        return None
 
     def _addends(self, dtype: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
         """The numbers that a sum of sums adds up, but for zeros."""
@@ -209,11 +241,28 @@ class Algebra(Constants):
         exact = _EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
-        if any(one.op != "const" or one.data[0] not in _EXACT for one in args):  # type: ignore[index]
+        values, read = [], set()
+        for one in args:
+            known = self._known_value(one)
+            if known is None:
+                return None
+            values.append(known)
+            read |= {one.args} if one.args else set()
+        if len(read) > 1:
             return None
-        values = [np.frombuffer(bytes.fromhex(one.data[1]), one.data[0])[0] for one in args]  # type: ignore[index]
         with np.errstate(all="ignore"):
-            return self.literal(dtype, exact(*values))
+            made = np.asarray(exact(*values))
+        if made.size > MOST_FOLDED or made.dtype.name != dtype:
+            return None
+        return self.element(self.constant(made), dtype, next(iter(read), ()))
+
+    def _known_value(self, term: Term) -> Any:
+        """The numbers of a constant of floats that every machine computes alike, else None."""
+        if term.op == "const" and term.data[0] in _EXACT:  # type: ignore[index]
+            return np.frombuffer(bytes.fromhex(term.data[1]), term.data[0])[0]  # type: ignore[index]
+        if term.op == "elem" and term.data[0] == "constant" and term.data[-1] in _EXACT:  # type: ignore[index]
+            return self.constants[term.data[1]]  # type: ignore[index]
+        return None
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
         """A reduction over axes of these sizes of a function of their indices; axes of size 1 are
@@ -312,6 +361,8 @@ _COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
 
+#: Of how many elements constants are computed.
+MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
 _EXACT_OPERATORS: dict[str, Callable[..., Any]] = {

@@ -98,10 +98,10 @@ def constant(algebra: Algebra, value: npt.NDArray[Any]) -> Array:
     """The array of a value, which is the same whatever its name and axes of size 1."""
     dtype = "string" if value.dtype == object else value.dtype.name
     kept = [axis for axis, size in enumerate(value.shape) if size != 1]
-    squeezed = value.reshape([value.shape[axis] for axis in kept])
+    name = algebra.constant(value.reshape([value.shape[axis] for axis in kept]))
 
     def get(indices: Indices) -> Term:
-        return algebra.constant(squeezed, dtype, [indices[axis] for axis in kept])
+        return algebra.element(name, dtype, [indices[axis] for axis in kept])
 
     return Array(algebra, dtype, tuple(map(algebra.whole, value.shape)), get)
 

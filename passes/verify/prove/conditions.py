@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.verify.prove.integers import polynomial
+from passes.verify.prove.integers import Sum, polynomial
 from passes.verify.prove.numbers import Contradiction, Numbers
 from passes.verify.prove.terms import Term, subterms
 
@@ -140,6 +140,9 @@ class Conditions(Numbers):
         common = gcd(*(many for mono, many in parts.items() if mono))
         if parts.get((), 0) % common:
             return self.false
+        counted = self._counts_none(parts)
+        if counted is not None:
+            return counted
         assert isinstance(value.data, tuple)
         value = self.scaled(value, 1 if value.data[0] > 0 else -1)
         value = self.sum({m: many // common for m, many in polynomial(value).items()})
@@ -150,6 +153,20 @@ class Conditions(Numbers):
         if any(self.is_not_negative(self.sub(one, self.one)) for one in strict):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
+
+    def _counts_none(self, parts: Sum) -> Term | None:
+        """Whether none is counted, where a number is how often a condition holds along an axis."""
+        (mono, *others) = parts
+        if others or len(mono) != 1 or mono[0].data != ("ReduceSum", "int64"):
+            return None
+        *sizes, function = mono[0].args
+        (body,) = polynomial(function.args[0]) if function.args[0].data == (1,) else ((),)
+        if len(sizes) != 1 or len(body) != 1 or body[0].op != "ite":
+            return None
+        if any(self.number(one) not in (0, 1) for one in body[0].args[1:]):
+            return None
+        (index,), inner = self.opened(function, sizes)
+        return self.for_all(sizes[0], self.close([index], self.eq0(inner)))
 
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""

@@ -28,6 +28,7 @@ class Constants(Conditions):
     def __init__(self) -> None:
         super().__init__()
         self.constants: dict[str, npt.NDArray[Any]] = {}
+        self._read: dict[tuple[object, ...], Term] = {}
 
     def opaque(self, dtype: str, op: str, data: Hashable, args: Iterable[Term]) -> Term:
         """An element that nothing is known about but what it is made of."""
@@ -45,22 +46,34 @@ class Constants(Conditions):
         bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
         return self.terms.make("const", (dtype, bits, str(item)))
 
-    def constant(self, value: npt.NDArray[Any], dtype: str, indices: Sequence[Term]) -> Term:
+    def constant(self, value: npt.NDArray[Any]) -> str:
+        """A name for a constant, to read it by."""
+        digest = _digest(value)
+        self.constants[digest] = value
+        return digest
+
+    def element(self, name: str, dtype: str, indices: Sequence[Term]) -> Term:
         """The element of a constant at these indices."""
+        key = (name, *(index.uid for index in indices))
+        if key not in self._read:
+            self._read[key] = self._part(self.constants[name], dtype, indices)
+        made = self._read[key]
+        if dtype == INT64 and made.op == "elem":
+            assert isinstance(made.data, tuple)
+            own, value = self.sum({(made,): 1}), self.constants[made.data[1]]
+            low, high = (int(value.min()), int(value.max())) if value.size else (0, 0)
+            self.bound(made, self.sub(own, self.whole(low)), self.sub(self.whole(high), own))
+        return self.lift(made) if dtype == INT64 else self.boolean(made) if dtype == BOOL else made
+
+    def _part(self, value: npt.NDArray[Any], dtype: str, indices: Sequence[Term]) -> Term:
+        """The element as a term of the part of the constant that is read."""
         if value.size <= _MOST_CUT and value.size:
             value, indices = self._cut(value, list(indices))
         if value.size and _is_alike(value):
             return self.literal(dtype, value.ravel()[0])
         if value.size <= _MOST_CUT and 1 < value.ndim <= _MOST_AXES:
             value, indices = _in_order(value, indices)
-        digest = _digest(value)
-        self.constants[digest] = value
-        made = self.terms.make("elem", ("constant", digest, dtype), indices)
-        if dtype == INT64 and value.size:
-            own = self.sum({(made,): 1})
-            low, high = int(value.min()), int(value.max())
-            self.bound(made, self.sub(own, self.whole(low)), self.sub(self.whole(high), own))
-        return self.lift(made) if dtype == INT64 else self.boolean(made) if dtype == BOOL else made
+        return self.terms.make("elem", ("constant", self.constant(value), dtype), indices)
 
     def _cut(
         self, value: npt.NDArray[Any], indices: list[Term]

@@ -144,7 +144,7 @@ class Numbers(ABC):
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """What is known of an element because it is known of all."""
-        if atom in self._instances or atom.op != "elem":
+        if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
         for condition in self._alike:
@@ -155,9 +155,9 @@ class Numbers(ABC):
             if body.op != "ge0":
                 continue
             for one in subterms(body):
-                if one.op != "elem" or one.data != atom.data or own not in one.args:
+                index = _matched(one, atom, own) if one.op == atom.op else None
+                if index is None:
                     continue
-                index = atom.args[one.args.index(own)]
                 inside = self.is_not_negative(index) and self.is_not_negative(
                     self.sub(self.sub(size, self.one), index)
                 )
@@ -348,3 +348,13 @@ class Numbers(ABC):
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
         return _LOWEST, _HIGHEST
+
+
+def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
+    """What a number of a pattern has to be for the pattern to be a term, if it can be."""
+    if pattern is variable:
+        return term if term.op == "poly" else None
+    if pattern.op != term.op or pattern.data != term.data or len(pattern.args) != len(term.args):
+        return None
+    pairs = zip(pattern.args, term.args, strict=True)
+    return next(filter(None, (_matched(*pair, variable) for pair in pairs)), None)

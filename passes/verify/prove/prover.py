@@ -62,11 +62,13 @@ class Proof:
 
 #: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
 REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+DISTRIBUTED = "products distribute over differences"
 CELLS = {"RNN", "GRU", "LSTM"}
 #: In which manners a model of recurrent operators is tried, others in the first.
 _MANNERS = (
     Manner(written_out=False),
     Manner(written_out=False, regrouped=True),
+    Manner(written_out=False, regrouped=True, distributed=True),
     Manner(),
     Manner(regrouped=True),
 )
@@ -117,6 +119,7 @@ def _proof(before: Model, after: Model, manner: Manner, budget: float) -> Proof:
     algebra.terms.end = monotonic() + budget
     pending: list[tuple[tuple[Term, bool], ...]] = [()]
     assumed = {REGROUPED} if manner.regrouped else set[str]()
+    assumed |= {DISTRIBUTED} if manner.distributed else set()
     paths = 0
     while pending:
         decisions = pending.pop()

@@ -45,6 +45,8 @@ OPERATORS = {
         f = Cast <to = 1> (x) z = Cast <to = 10> (f) }""",
     "Cast to whole numbers": "(float[N] x) => (int64[N] z) { z = Cast <to = 7> (x) }",
     "Clip": "(float[N] x, float a, float b) => (float[N] z) { z = Clip (x, a, b) }",
+    "Clip of whole numbers": """(int64[N] x, int64 a, int64 b) => (int64[N] z) {
+        z = Clip (x, a, b) }""",
     "Clip above": "(float[N] x, float b) => (float[N] z) { z = Clip (x, , b) }",
     "ReduceSum": """(float[N,M] x) => (float[N] z) {
         a = Constant <value_ints = [-1]> () z = ReduceSum <keepdims = 0> (x, a) }""",
@@ -175,9 +177,10 @@ CELLS = {
             activation_alpha = [0.5], activation_beta = [2.0]> (x, w, r, , , , c0, p) }""",
     "LSTM of one position": """(float[T,2,1] x, float[1,4,1] w, float[1,4,1] r)
         => (float[T,1,2,1] y, float[1,2,1] h) { y, h = LSTM (x, w, r) }""",
-    "LSTM of other states": """(float[2,B,2] x, float[1,8,2] w, float[1,8,2] r, float[1,1,2] h0)
-        => (float[2,1,B,2] y) { y = LSTM (x, w, r, , , h0) }""",
 }
+OLD_CLIP = """<ir_version: 4, opset_import: ["" : 8]>
+    g (float[N] x, float[N] y) => (float[N] z) {
+        q = Div (x, y) a = Clip <min = -0.5> (q) b = Clip <max = 1.0> (q) z = Sub (a, b) }"""
 SCAN_8 = """<ir_version: 4, opset_import: ["" : 8]>
     g (int64[B] n, float[B,2] h, float[B,T,2] x) => (float[B,2] y, float[B,T,2] z) {
         y, z = Scan <num_scan_inputs = 1, directions = [1],
@@ -198,8 +201,9 @@ def test_means_what_the_executor_does(name: str) -> None:
     assert compared >= 15
 
 
-def test_rows_of_a_scan_8() -> None:
-    model = onnx.parser.parse_model(SCAN_8)
+@pytest.mark.parametrize("text", [SCAN_8, OLD_CLIP])
+def test_old_operators(text: str) -> None:
+    model = onnx.parser.parse_model(text)
     for seed in range(40):
         assert disagreement(model, drawn(model, seed)) == ""
 
@@ -207,9 +211,9 @@ def test_rows_of_a_scan_8() -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_are_their_equations(name: str) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {CELLS[name]}')
-    for seed in range(6):
+    for seed in range(8):
         feeds = drawn(model, seed)
         if "n" in feeds and seed % 2:  # lengths in range
             feeds["n"] = np.clip(feeds["n"], 0, len(feeds["x"]))
-        manner = Manner(regrouped=bool(seed % 2), written_out=seed == 5)
+        manner = Manner(written_out=seed == 5, regrouped=bool(seed % 2), distributed=seed % 4 == 3)
         assert disagreement(model, feeds, manner) == ""

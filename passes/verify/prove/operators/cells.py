@@ -19,6 +19,8 @@ from passes.verify.prove.terms import Term
 #: What the verdict says of them; their documents leave the order of sums open.
 CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states, then peepholes"
 
+FITS = "inputs of LSTM, GRU and RNN have the sizes of their documents, and none is broadcast"
+
 _FUNCTIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _DIRECTIONS = {b"forward": (False,), b"reverse": (True,), b"bidirectional": (False, True)}
@@ -326,11 +328,7 @@ def _end(array: Array, state: State, time: Term) -> Array:
 
 
 def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
-    """See that the inputs have the sizes that the document tells.
-
-    Raises:
-        NotProvable: executors may broadcast what has not.
-    """
+    """Require the inputs to have the sizes that the document tells."""
     algebra, op, first = call.algebra, call.node.op_type, bool(call.attributes.get("layout"))
     gates, count = _GATES[op], algebra.whole(ways)
     whole = algebra.scaled(hidden, gates)
@@ -355,7 +353,9 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
         if array.rank != len(sizes) or array.dtype != call.array(0).dtype:
             raise NotProvable("operator", f"{call.evaluator.place()}: {op} of odd inputs")
         for size, own in zip(sizes, array.shape, strict=True):
-            call.evaluator.given(algebra.eq0(algebra.sub(size, own)), "sizes of a cell")
+            if size is not own:
+                call.evaluator.assumed.add(FITS)
+                call.evaluator.same(size, own, "sizes of a cell")
 
 
 def _lengths(call: Call, time: Term, batch: Term) -> Array | None:

@@ -207,6 +207,11 @@ def gemm(call: Call) -> list[Array]:
         args = [dot(call, a.dtype, size, pair)]
         if added is not None:
             args.append(added.at(indices))
+        plain = call.attributes["alpha"] == 1 and (added is None or call.attributes["beta"] == 1)
+        if plain and added is None:
+            return args[0]
+        if plain and algebra.manner.regrouped:
+            return algebra.elementwise("Add", (), a.dtype, args)
         return algebra.elementwise("Gemm", factors, a.dtype, args)
 
     return [Array(algebra, a.dtype, (rows, columns), get)]
