@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         lower,
         lowest_opset,
         optimize,
+        prove,
         raise_,
         reroll,
         simplify,
@@ -33,13 +34,16 @@ if TYPE_CHECKING:
     from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
+    from passes.comparing import compare
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
     from passes.report import Report
-    from passes.rule import Edit, NothingToDo, Refused, Site, register
+    from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
+    from passes.targets.checking import check_target
+    from passes.verify.prove.proof import Proof
 
 __version__ = "0.1.0"
 
@@ -52,6 +56,7 @@ _HOMES = {
     "lower": "passes.api",
     "lowest_opset": "passes.api",
     "optimize": "passes.api",
+    "prove": "passes.api",
     "raise_": "passes.api",
     "reroll": "passes.api",
     "simplify": "passes.api",
@@ -59,6 +64,8 @@ _HOMES = {
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
+    "check_target": "passes.targets.checking",
+    "compare": "passes.comparing",
     "close": "passes.streaming.close",
     "stream": "passes.streaming.stream",
     "BadModel": "passes.errors",
@@ -66,8 +73,10 @@ _HOMES = {
     "PassesError": "passes.errors",
     "Inspection": "passes.inspection.inspection",
     "Report": "passes.report",
+    "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
+    "Proof": "passes.verify.prove.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
@@ -80,6 +89,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_OPSET",
     "BadModel",
+    "BrokenRule",
     "Edit",
     "Inspection",
     "Mismatch",
@@ -88,12 +98,15 @@ __all__ = [
     "NothingToDo",
     "PassesError",
     "Pipeline",
+    "Proof",
     "Refused",
     "Report",
     "Result",
     "Site",
     "bisect",
+    "check_target",
     "close",
+    "compare",
     "convert",
     "expand",
     "hoist",
@@ -101,6 +114,7 @@ __all__ = [
     "lower",
     "lowest_opset",
     "optimize",
+    "prove",
     "raise_",
     "register",
     "reroll",

@@ -100,10 +100,10 @@ def _left() -> int:
         show: Callable[[], None] | None = getattr(error, "show", None)
         if show is None:
             raise
-        said = str(getattr(error, "message", error)).replace("Value error, ", "")  # pydantic's
-        vars(error)["message"] = said
+        sentence = str(getattr(error, "message", error)).replace("Value error, ", "")  # pydantic's
+        vars(error)["message"] = sentence
         show()
-        note_failure(said)
+        note_failure(sentence)
         return USAGE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from passes.choices import DEFAULT_OPSET, Batch, RuleOptions
+from passes.choices import DEFAULT_OPSET, PROOF_BUDGET, Batch, Executors, RuleOptions
 from passes.commands.registry import function_of
 from passes.commands.rewriting import (
     Convert,
@@ -21,7 +21,8 @@ from passes.commands.rewriting import (
 from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
 from passes.lowest import Lowest, find_lowest
-from passes.session import Source
+from passes.session import Source, loaded
+from passes.verify.prove.proof import Proof
 
 __all__ = [
     "DEFAULT_OPSET",
@@ -32,6 +33,7 @@ __all__ = [
     "lower",
     "lowest_opset",
     "optimize",
+    "prove",
     "raise_",
     "reroll",
     "simplify",
@@ -76,3 +78,27 @@ def inspect(model: Source, *, opset: int | None = None, batch: str = Batch.auto)
         TooNew: the model is newer than the opset.
     """
     return inspect_model(model, opset, RuleOptions(batch=batch))
+
+
+def prove(
+    before: Source,
+    after: Source,
+    *,
+    budget: float = PROOF_BUDGET,
+    executor: str = Executors.both,
+    verify_budget: float = 60.0,
+    seed: int = 0,
+) -> Proof:
+    """Prove that a model answers as another one does, for all inputs, sizes and trip counts.
+
+    Where that fails within `budget` seconds, both are executed on the inputs on which what was not
+    proven depends, for `verify_budget` seconds: if they differ, the verdict is `disproven`.
+
+    Raises:
+        BadModel: one of them is no valid model.
+        NoExecutor: only onnxruntime was requested, and it is not installed.
+    """
+    from passes.verify.prove.judging import Executing, judge
+
+    old, new = (loaded(side)[0] for side in (before, after))
+    return judge(old, new, budget, Executing(executor, verify_budget, seed)).proof

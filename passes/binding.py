@@ -16,7 +16,7 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.values import Stored, as_array, told
+from passes.values import Stored, as_array, printed
 from passes.verify import signature
 
 _T = TypeVar("_T")
@@ -104,10 +104,10 @@ class Binding:
         fix(model, proto, sizes)
         return Model(proto, model.path)
 
-    def said(self, original: Model, bound: Model) -> Iterator[str]:
+    def described(self, original: Model, bound: Model) -> Iterator[str]:
         """A sentence on each input and output that is not what it was."""
         graph, other = original.proto.graph, bound.proto.graph
-        constants = {name: _constant_told(value) for name, value in self.values.items()}
+        constants = {name: _constant_printed(value) for name, value in self.values.items()}
         inputs = (graph.input, {**_types(other.input), **constants})
         for values, types in (inputs, (graph.output, _types(other.output))):
             for value in values:
@@ -150,8 +150,8 @@ def _types(values: Iterable[ValueInfoProto]) -> dict[str, str]:
     return {value.name: signature.describe_type(value.type) for value in values}
 
 
-def _constant_told(value: Stored) -> str:
-    text = f"the constant {told(value)}"
+def _constant_printed(value: Stored) -> str:
+    text = f"the constant {printed(value)}"
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
@@ -159,7 +159,7 @@ def _joined(what: str, left: Mapping[str, _T], right: Mapping[str, _T]) -> dict[
     """Both mappings; what both name is the same, in its type, too."""
     for name, value in right.items():
         if name in left and repr(left[name]) != repr(value):
-            given = f"is fixed to {told(left[name])} and to {told(value)}"
+            given = f"is fixed to {printed(left[name])} and to {printed(value)}"
             raise CannotBind(f"{what} {name!r} {given}")
     return {**left, **right}
 

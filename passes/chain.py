@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from onnx import ModelProto
+
 from passes.binding import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Verifying
@@ -24,6 +26,7 @@ from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
+    from passes.verify.prove.prover import Attempt
     from passes.verify.rewrites.verifying import KnownVerifications
 
 
@@ -58,8 +61,8 @@ class Chain:
             CannotBind: an input is to be bound to what it cannot be.
             UnknownFunction: a function is to be inlined that the model does not have.
             NameTaken: the output that is to be added has the name of another value.
-            NotProduced: the model is newer than the target, or a rule that the result depends on
-                refused.
+            NotProduced: the model is newer than the target, a rule that the result depends on
+                refused, or a proof is required and there is none.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
             NoRuntime: the runtime that is to execute the outcome, too, is not installed.
@@ -79,7 +82,7 @@ class Chain:
                 try:
                     outcomes = self._outcomes(original, model, found, left_out)
                 except NotProduced as error:
-                    bound = tuple(binding.said(original, given))
+                    bound = tuple(binding.described(original, given))
                     error.report = replace(error.report, bound=bound)
                     raise
                 if binding:
@@ -87,17 +90,22 @@ class Chain:
                     outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
             spent = _spent(outcomes, started, loaded)
-            report = replace(report, bound=tuple(binding.said(original, fed)), spent=spent)
-            if proto is original.proto or first.verifying is None:
+            report = replace(report, bound=tuple(binding.described(original, fed)), spent=spent)
+            if proto is original.proto:
                 return Result(proto, report, model.base_dir)
+            attempt = self._attempt(fed, proto)
+            if attempt is not None:
+                report = replace(report, proof=attempt.proof)
             try:
-                report = self._verified(
-                    fed, outcomes, report, first.verifying, known, bool(binding)
-                )
+                if first.verifying is not None:
+                    report = self._verified(
+                        fed, outcomes, report, first.verifying, known, bool(binding), attempt
+                    )
             except _LeaveOut as more:
                 left_out = {**left_out, **more.sites}
-            else:
-                return Result(proto, report, model.base_dir)
+                continue
+            self._require_proof(report)
+            return Result(proto, report, model.base_dir)
 
     def _undisturbed(self) -> AbstractContextManager[None]:
         """The garbage collector held back where all that is made is kept."""
@@ -143,6 +151,23 @@ class Chain:
             outcomes.append(replace(session, target=target).outcome(original, model, found, own))
         return outcomes
 
+    def _attempt(self, model: Model, proto: ModelProto) -> Attempt | None:
+        """Return what the proof of the outcome found; None if no command asks for one."""
+        asked = [session.proving for session in self.sessions if session.proving is not None]
+        if not asked:
+            return None
+        from passes.verify.prove.prover import attempt
+
+        self.sessions[0].say("proving")
+        budget = max(proving.budget for proving in asked)
+        return attempt(model, Model(proto, model.path), budget)
+
+    def _require_proof(self, report: Report) -> None:
+        """Raise NotProduced if a proof is required and there is none."""
+        asked = any(one.proving is not None and one.proving.required for one in self.sessions)
+        if asked and report.proof is not None and not report.proof.is_proven:
+            raise failed(f"the outcome is {report.proof.line}", report)
+
     def _verified(
         self,
         model: Model,
@@ -151,6 +176,7 @@ class Chain:
         verifying: Verifying,
         known: KnownVerifications,
         fixed: bool,
+        attempt: Attempt | None,
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds
 
@@ -163,7 +189,14 @@ class Chain:
         rounds = [round_ for outcome in outcomes for round_ in outcome.rounds]
         proto = outcomes[-1].proto
         say = self.sessions[0].say
-        verdicts = verify_rounds(model, rounds, proto, verifying, say, check, known=known)
+        sought = []
+        if attempt is not None and not attempt.proof.is_proven:
+            from passes.verify.prove.draws import cases_of
+
+            sought = cases_of(model.proto, attempt.clues, verifying.seed)
+        verdicts = verify_rounds(
+            model, rounds, proto, verifying, say, check, known=known, sought=sought
+        )
         checked = iter(verdicts.rewrites)
         records = [
             replace(one, checked=next(checked)) if one.outcome == "rewritten" else one

@@ -18,6 +18,8 @@ DEFAULT_OPSET = 21
 MOST_NODES = 100_000
 #: The most that moves out of one loop: 256 MiB.
 MOST_BYTES = 1 << 28
+#: Seconds that a proof may take.
+PROOF_BUDGET = 20.0
 
 
 class Batch(StrEnum):
@@ -153,9 +155,17 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
+class Proving:
+    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written."""
+
+    budget: float = PROOF_BUDGET
+    required: bool = False
+
+
+@dataclass(frozen=True)
 class Verifying:
-    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both; `assume`
-    the assumptions that the rewrites made."""
+    """The way to verify. `budget` is in seconds; `executor` one of reference, onnxruntime, both;
+    `assume` are the assumptions that the rewrites made."""
 
     executor: str = "both"
     budget: float = 60.0

@@ -23,7 +23,7 @@ class Step:
 
     @property
     def goes(self) -> bool:
-        """Whether the model can be written in that opset."""
+        """True if the model can be written in that opset."""
         return not self.refusals and not self.failure
 
     def to_text(self, *, verbose: bool = False) -> str:
@@ -54,16 +54,16 @@ class Lowest:
     def to_text(self, *, verbose: bool = False) -> str:
         """The report for people, a line a step; where it is `verbose`, all that is refused."""
         far = f"down to {self.lowest}" if self.lowest < self.opset else "in no older one"
-        said = f"opset {self.opset}, can be written {far} (nothing was executed)"
-        lines = [f"{self.file or 'model'}: {said}"]
+        summary = f"opset {self.opset}, can be written {far} (nothing was executed)"
+        lines = [f"{self.file or 'model'}: {summary}"]
         return "\n".join([*lines, *(step.to_text(verbose=verbose) for step in self.steps)])
 
     def to_json(self) -> str:
         """The report as JSON; the same model gives the same text."""
         steps = [{"opset": one.opset, "goes": one.goes, **asdict(one)} for one in self.steps]
-        said = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "executed": False}
-        said["steps"] = steps
-        return json.dumps(said, indent=2, ensure_ascii=False, default=list) + "\n"
+        report = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "executed": False}
+        report["steps"] = steps
+        return json.dumps(report, indent=2, ensure_ascii=False, default=list) + "\n"
 
 
 def find_lowest(source: Source, options: RuleOptions) -> Lowest:

@@ -17,6 +17,7 @@ from passes.rule import Edit
 from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Tried, Verification
+from passes.verify.prove.proof import Proof
 from passes.writing.purposes import Extra
 
 Outcome = Literal["rewritten", "refused"]
@@ -31,7 +32,7 @@ class Checked:
     `alike`: in all compared cases both sides have the same `bits`, the same `values` (only signs
     of zeros differ), or are `near`.
     `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both;
-    `cases` are told of there alone.
+    `cases` are listed there alone.
     """
 
     verdict: str
@@ -182,7 +183,8 @@ class Report:
 
     `opsets` are the versions before and after, `ir_versions` those of the IR, 0 where the command
     does not choose one, `sizes` how large the model was and is; nodes without a record were left as
-    they are. `checked` is the verdict on the whole model, None where verification was off.
+    they are. `checked` is the verdict on the whole model, None where verification was off, `proof`
+    that of the proof, None where none was asked for.
     `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
@@ -201,6 +203,7 @@ class Report:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    proof: Proof | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
 
     @property
@@ -218,7 +221,7 @@ class Report:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the model was left as it is."""
+        """True if the model was left as it is."""
         versions = (self.opsets, self.ir_versions)
         same = all(before == after for before, after in versions)
         same = same and self.sizes[0] == self.sizes[1] and not self.bound
@@ -242,6 +245,10 @@ class Report:
             lines += _unreached_lines(self.checked.unreached, verbose)
             if self.checked.not_run:
                 lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
+        if self.proof is not None:
+            lines.append(f"  {self.proof.line}")
+            assumed = self.proof.assumed if verbose else ()
+            lines += [f"          assumed: {one}" for one in assumed]
         return "\n".join(lines)
 
     def _headline(self) -> str:
@@ -252,10 +259,10 @@ class Report:
             return f"{name}: nothing to do{because}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
-        said = [f"opset {_change(before, after)}"]
+        parts = [f"opset {_change(before, after)}"]
         if self.ir_versions[0] != self.ir_versions[1]:
-            said.append(f"IR version {_change(*self.ir_versions)}")
-        return f"{name}: {', '.join(said)}, {self._sizes()}"
+            parts.append(f"IR version {_change(*self.ir_versions)}")
+        return f"{name}: {', '.join(parts)}, {self._sizes()}"
 
     def _sizes(self) -> str:
         kinds = [
@@ -304,7 +311,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
 
 
 def summed(records: Sequence[Record]) -> list[Extra]:
-    """What extra nodes of all records are for."""
+    """The extra nodes of all records, summed for each purpose."""
     extras: Counter[tuple[str, str]] = Counter()
     for record in records:
         for extra in record.extras:

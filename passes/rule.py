@@ -11,12 +11,14 @@ from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.engine.memory import Slot
 from passes.engine.site import Site
+from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.writing.purposes import Extra
 
 __all__ = [
     "RULES",
+    "BrokenRule",
     "Claim",
     "Edit",
     "Extra",
@@ -48,6 +50,11 @@ class NothingToDo(Exception):
 
     A site that ought to be rewritten, but cannot be, is refused instead.
     """
+
+
+class BrokenRule(PassesError):
+    """A rule failed, or returned an invalid Edit; the sentence names the rule, the site and the
+    reason."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +149,11 @@ class Rule:
     considers: Considers
     optional: bool = False
     closer: Closer | None = None
+
+    @property
+    def is_built_in(self) -> bool:
+        """Return whether it belongs to this package, not to another one."""
+        return self.rewrite.__module__.startswith("passes.")
 
     @property
     def documentation(self) -> str:

@@ -13,7 +13,7 @@ from onnx import ModelProto
 from passes.check import Survey, check_outcome, load_checked
 from passes.check.as_meant import with_front_axes
 from passes.check_output import checks_of, refuse_taken, with_check_output
-from passes.choices import RuleOptions, Verifying
+from passes.choices import Proving, RuleOptions, Verifying
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
 from passes.engine.folded import drop_folded
@@ -90,7 +90,8 @@ class Outcome:
 class Session:
     """One command on one model. `target`: the opset to go to; None where none was requested: then
     `DEFAULT_OPSET` for what must be converted, and else the model keeps its own. `release`: the
-    onnxruntime that the target is for."""
+    onnxruntime that the target is for. `proving`: how to prove the outcome, if that is asked for.
+    """
 
     schedule: Schedule
     target: int | None = None
@@ -98,6 +99,7 @@ class Session:
     verifying: Verifying | None = field(default_factory=Verifying)
     progress: Progress | None = None
     release: Release | None = None
+    proving: Proving | None = None
 
     def run(self, source: Source) -> Result:
         """Take a model through the phases of the command, and verify what they did; `source` is
@@ -194,7 +196,7 @@ class Session:
 
     @property
     def converts(self) -> bool:
-        """Whether the command is there to bring a model to an opset."""
+        """True if the command is there to bring a model to an opset."""
         phases = [phase for step in self._steps() for phase in step]
         return any(phase.converts and phase.when != "needed" for phase in phases)
 
@@ -276,7 +278,8 @@ def session_of(options: Options) -> Session:
     """
     target, release = options.asked()
     own, how = options.for_rules(), options.verifying()
-    return Session(options.schedule, target, own, how, options.progress, release)
+    proving = options.proving()
+    return Session(options.schedule, target, own, how, options.progress, release, proving)
 
 
 def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto:

@@ -34,8 +34,8 @@ def as_model(source: ModelProto | str) -> ModelProto:
     try:
         parsed: ModelProto = onnx.parser.parse_model(source)
     except onnx.parser.ParseError as error:
-        said = error.args[0].decode(errors="replace")
-        raise ValueError(f"{source[:40]!r}... is no model in ONNX text: {said}") from error
+        reason = error.args[0].decode(errors="replace")
+        raise ValueError(f"{source[:40]!r}... is no model in ONNX text: {reason}") from error
     return parsed
 
 

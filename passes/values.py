@@ -77,10 +77,10 @@ def held(value: Any) -> Stored:
     raise TypeError(f"{value!r} is no number, bool, string or array")
 
 
-def told(value: Stored) -> Any:
+def printed(value: Stored) -> Any:
     """A value for reports and the keys of caches, which tell different ones apart."""
     if isinstance(value, tuple):
-        return [told(one) for one in value]
+        return [printed(one) for one in value]
     plain = isinstance(value, bool | int | str) or (
         isinstance(value, float) and math.isfinite(value)
     )

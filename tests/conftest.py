@@ -22,6 +22,8 @@ from passes.verify.executor import Executor
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
+pytest_plugins = ["tests.pages.browsing"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")

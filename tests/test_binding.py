@@ -353,7 +353,7 @@ class TestCommandLine:
 
         def ran() -> tuple[str, bool, list[float]]:
             rows: list[Row] = []
-            passes.run(build / "passes.toml", told=lambda row, number, total: rows.append(row))
+            passes.run(build / "passes.toml", listener=lambda row, number, total: rows.append(row))
             (row,) = rows
             (w,) = onnx.load(row.output).graph.initializer
             return row.end, row.cached, onnx.numpy_helper.to_array(w).tolist()

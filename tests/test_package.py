@@ -25,11 +25,11 @@ MODEL = """
 """
 #: Who changes this changes what users may rely on: CHANGELOG.md says so.
 PUBLIC = [
-    *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
-    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "bisect", "close", "convert", "expand", "hoist", "inspect", "lower"),
-    *("lowest_opset", "optimize", "raise_", "register", "reroll", "run", "simplify"),
-    *("stream", "unroll", "upgrade"),
+    *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
+    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
+    *("Result", "Site", "bisect", "check_target", "close", "compare", "convert", "expand"),
+    *("hoist", "inspect", "lower", "lowest_opset", "optimize", "prove", "raise_", "register"),
+    *("reroll", "run", "simplify", "stream", "unroll", "upgrade"),
 ]
 
 

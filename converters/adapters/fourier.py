@@ -30,8 +30,8 @@ def dft_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def dft_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The axis, which is fixed, becomes an attribute."""
     axis = ctx.fixed(node, 2, "the axis")
-    said = -2 if axis is None else int(axis.item())
-    return [ctx.changed(node, inputs=node.input[:2], axis=said)]
+    position = -2 if axis is None else int(axis.item())
+    return [ctx.changed(node, inputs=node.input[:2], axis=position)]
 
 
 @adapter_down("DFT", 17, exact=False)

@@ -90,8 +90,8 @@ def _sizes(ctx: Conversion, name: str, term: str) -> Dims:
 
 def _equation(node: NodeProto, ctx: Conversion) -> tuple[list[str], str]:
     """The labels of the operands and of the result; each axis of an ellipsis has a digit."""
-    said = ctx.attribute(node, "equation").replace(" ", "")
-    left, arrow, output = said.partition("->")
+    equation = ctx.attribute(node, "equation").replace(" ", "")
+    left, arrow, output = equation.partition("->")
     terms = left.split(",")
     plain = [term.replace("...", "") for term in terms]
     widths = {
@@ -101,10 +101,10 @@ def _equation(node: NodeProto, ctx: Conversion) -> tuple[list[str], str]:
     }
     width = max(widths, default=0)
     if width > len(_DIGITS) or min(widths, default=0) < 0:
-        raise ctx.refused("invalid-node", f"the ranks do not fit {said!r}")
+        raise ctx.refused("invalid-node", f"the ranks do not fit {equation!r}")
     repeated = [term for term in plain if len({*term}) < len(term)]
     if repeated:
-        raise ctx.refused("no-equivalent", f"{repeated[0]!r} in {said!r} takes a diagonal")
+        raise ctx.refused("no-equivalent", f"{repeated[0]!r} in {equation!r} takes a diagonal")
     labels = []
     for name, term, rest in zip(node.input, terms, plain, strict=True):
         own = ctx.known_rank(name) - len(rest) if term != rest else 0

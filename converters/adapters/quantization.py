@@ -172,9 +172,9 @@ def _with_one_scale(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 def _quantized_type(node: NodeProto, ctx: Conversion) -> int:
     """The element type that a QuantizeLinear gives."""
-    said: int = ctx.attribute(node, "output_dtype", 0)
-    if said:
-        return said
+    declared: int = ctx.attribute(node, "output_dtype", 0)
+    if declared:
+        return declared
     zero = node.input[2] if len(node.input) > 2 else ""
     return ctx.known_elem_type(zero) if zero else TensorProto.UINT8
 

@@ -50,13 +50,13 @@ def resize_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     nearest = ctx.attribute(node, "mode", "nearest") == "nearest"
     if nearest and scales is not None and np.any(scales > 1):
         raise ctx.refused("no-equivalent", "Upsample-9 does not shrink, and other axes grow")
-    said = ctx.changed(
+    resized = ctx.changed(
         node,
         inputs=[node.input[0], "", node.input[1]],
         coordinate_transformation_mode="asymmetric",
         nearest_mode="ceil",
     )
-    return sampled(said, ctx)
+    return sampled(resized, ctx)
 
 
 @adapter("Resize", 11)
@@ -69,8 +69,8 @@ def resize_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """
     x, scales = node.input
     roi = "" if ctx.site.target >= 13 else ctx.value(np.zeros(0, np.float32), "roi")
-    rounding = None if _says_linear(node) else _rounding_of_all(scales, ctx)
-    if _says_linear(node) or rounding or ctx.attribute(node, "mode", "nearest") != "nearest":
+    rounding = None if _is_linear(node) else _rounding_of_all(scales, ctx)
+    if _is_linear(node) or rounding or ctx.attribute(node, "mode", "nearest") != "nearest":
         return [
             ctx.changed(
                 node,
@@ -109,7 +109,7 @@ _SINCE_11 = (
 )
 
 
-def _says_linear(node: NodeProto) -> bool:
+def _is_linear(node: NodeProto) -> bool:
     return text(node, "mode", "") == "linear"
 
 
@@ -197,7 +197,7 @@ def resize_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, roi, scales, sizes = [*node.input, "", "", ""][:4]
     if ctx.attribute(node, "antialias", 0):
         fixed = ctx.constant(scales)
-        if fixed is None or not _says_linear(node) or np.any(fixed < 1):
+        if fixed is None or not _is_linear(node) or np.any(fixed < 1):
             raise ctx.refused(
                 "no-equivalent",
                 "Resize has antialias = 1, which came with opset 18, and may shrink an axis",

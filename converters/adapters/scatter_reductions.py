@@ -40,7 +40,7 @@ for _op in ("ScatterElements", "ScatterND"):
 def _reduced(
     ctx: Conversion, op: str, data: str, indices: str, updates: str, axis: int | None
 ) -> str:
-    """What is to be at the indices: along an axis, or where rows of them (None) point to."""
+    """The values at the indices: along an axis, or at the places that rows of them (None) name."""
     if axis is None:
         return ctx.op(op, ctx.op("GatherND", data, indices), updates)
     return ctx.op(op, ctx.op("GatherElements", data, indices, axis=axis), updates)

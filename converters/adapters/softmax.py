@@ -91,7 +91,7 @@ def _by_rows(node: NodeProto, ctx: Conversion, output: str) -> None:
 def _unless_empty(
     node: NodeProto, ctx: Conversion, write: Callable[[Conversion, str], None]
 ) -> Sequence[NodeProto]:
-    """What writes a name where there are elements; without any, the input is the output."""
+    """Nodes that compute a name if there are elements; without any, the input is the output."""
     x, output = node.input[0], node.output[0]
     rows, empty = ctx.fresh(f"{output}_some"), ctx.fresh(f"{output}_none")
     some = ctx.op("Greater", ctx.op("Size", x), ctx.whole(0, "zero"))

@@ -41,7 +41,7 @@ identical("CastLike", 25)
 @adapter_down("CastLike", 19)
 @adapter_down("CastLike", 24)
 def cast_without(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What an attribute bears on are types that came with it."""
+    """An attribute that only concerns types that came with it is left out."""
     return [ctx.changed(node, without=["round_mode"] if ctx.version >= 19 else ["saturate"])]
 
 
@@ -84,7 +84,7 @@ def constant_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("Constant", 9)
 def constant_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is not of a float type becomes an initializer, or a Cast in a function."""
+    """A constant that is not of a float type becomes an initializer, or a Cast in a function."""
     value = ctx.attribute(node, "value")
     if value.data_type in OLD_FLOATS:
         return [node]

@@ -1,4 +1,4 @@
-"""What a Scan-8 site says about itself, gathered once for every way of upgrading it."""
+"""Facts about a Scan-8 site, gathered once for every way of upgrading it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RowType:
 
     @property
     def is_static(self) -> bool:
-        """Whether all dims are numbers."""
+        """True if all dims are numbers."""
         return all(isinstance(dim, int) for dim in self.dims)
 
     def shape(self, author: Author, name: str, leading: int) -> str:

@@ -51,7 +51,7 @@ class Ragged:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether the loop may have nothing to run."""
+        """True if the loop may have nothing to run."""
         runs = self.safe and self.scan.time  # `longest` is 1 at least
         return self.lengths.may_all_be_zero and not runs
 
@@ -92,9 +92,10 @@ class Ragged:
 
     @cached_property
     def _mask(self) -> str:
-        """Whether row b has ended before iteration t, bool [batch, longest].
+        """True if row b has ended before iteration t, bool [batch, longest].
 
-        Not whether it runs: of what onnxruntime's Where takes where the mask holds, -0.0 is lost.
+        It is not the opposite, since onnxruntime's Where loses -0.0 of the values that it takes
+        where the mask holds.
         """
         author = self.author
         run = spelling.count_to(author, self.lengths.time)

@@ -57,12 +57,12 @@ class KnownLengths:
 
     @property
     def may_be_zero(self) -> bool:
-        """Whether some row may have length 0."""
+        """True if some row may have length 0."""
         return self.fixed is None or 0 in self.fixed
 
     @property
     def may_all_be_zero(self) -> bool:
-        """Whether possibly no row runs at all."""
+        """True if possibly no row runs at all."""
         return self.fixed is None or not any(self.fixed)
 
     def in_range(self, time: int | None) -> bool:

@@ -78,12 +78,12 @@ class UpgradedScan:
 
     @property
     def _whole(self) -> bool:
-        """Whether the whole batch runs at once."""
+        """True if the whole batch runs at once."""
         return self.strategy in ("vectorize", "mask")
 
     @property
     def _masked(self) -> bool:
-        """Whether masks alone end the rows."""
+        """True if masks alone end the rows."""
         return self.strategy == "mask"
 
     def _assumed(self, assumption: str) -> bool:
@@ -109,18 +109,18 @@ class UpgradedScan:
 
     @property
     def _answers_states(self) -> bool:
-        """Whether somebody reads a final state."""
+        """True if a final state is read."""
         readers = self.site.graph.readers
         return any(one.final and readers.get(one.final) for one in self.scan.form.carried)
 
     @property
     def _sized(self) -> bool:
-        """Whether the sizes of what is collected are known where nothing is."""
+        """True if the sizes of collected values are known even if none is collected."""
         return all(element.is_static for element in self.scan.elements)
 
     @property
     def _borrows(self) -> bool:
-        """Whether a row of length 0 is to run on the inputs of another one."""
+        """True if a row of length 0 is to run on the inputs of another one."""
         if self._whole:
             return not self._runs_on
         return self.site.options.robust or not self._sized

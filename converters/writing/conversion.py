@@ -109,7 +109,7 @@ class Conversion(Writer):
 
     @property
     def in_function(self) -> bool:
-        """Whether the node lies in a model-local function, so its attributes may be references."""
+        """True if the node lies in a model-local function, so its attributes may be references."""
         self.made.reads_model = True
         return self.site.in_function
 

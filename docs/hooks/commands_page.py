@@ -106,10 +106,10 @@ def _row(option: Any) -> str:
 def _words() -> dict[str, type[StrEnum]]:
     """The words that options may have, by name."""
     return {
-        name: option.says.among
+        name: option.help.among
         for command in load_commands().values()
         for name, option in options_of(command.options).items()
-        if option.says.among is not None
+        if option.help.among is not None
     }
 
 

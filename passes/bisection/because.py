@@ -95,12 +95,12 @@ def _operands(
 
 
 def _values(left: Instance, right: Instance) -> str:
-    told = compare(
+    differences = compare(
         Outcome({right.name: left.value}),
         Outcome({right.name: right.value}),
         sides=("in the original", "here"),
     ).differences
-    return f"differs: {told[0].sentence}" if told else "differs in its bits"
+    return f"differs: {differences[0].sentence}" if differences else "differs in its bits"
 
 
 def _constant(left: Instance, right: Instance) -> str:
@@ -120,7 +120,7 @@ def _attributes(before: NodeProto, after: NodeProto) -> Iterator[str]:
     old, new = _plain(before), _plain(after)
     for name in dict.fromkeys((*old, *new)):
         if old.get(name) != new.get(name):
-            yield f"its {name} is {_told(new, name)}, in the original {_told(old, name)}"
+            yield f"its {name} is {_shown(new, name)}, in the original {_shown(old, name)}"
 
 
 def _plain(node: NodeProto) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _comparable(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else list(map(_comparable, value))
 
 
-def _told(values: dict[str, Any], name: str) -> str:
+def _shown(values: dict[str, Any], name: str) -> str:
     value = values.get(name)
     if value is None:
         return "left out"

@@ -89,7 +89,7 @@ class Bisection:
         first = self.first
         rows = [
             ("agree up to", str(self.last) if self.last is not None else "the inputs"),
-            ("first to differ", self.told),
+            ("first to differ", self.text),
         ]
         if first.before.path != first.after.path:
             rows.append(("in the original", str(first.before)))
@@ -97,26 +97,26 @@ class Bisection:
         if first.alone:
             rows.append(("nothing else", "with the original's value there, the outputs agree"))
         rows += [("note", note) for note in self.notes]
-        return "\n".join(f"{name:<15}  {told}" for name, told in rows)
+        return "\n".join(f"{name:<15}  {text}" for name, text in rows)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The first difference, or why there is none, in a sentence."""
         first = self.first
         if first is None:
             return self.reason
-        told = f"{first.after}: {first.sentence}"
+        text = f"{first.after}: {first.sentence}"
         if first.units is None or first.allowed is None or first.units > _FAR:
-            return told
-        return f"{told}, {first.units:,.0f} ULP; {first.allowed:,.0f} allowed"
+            return text
+        return f"{text}, {first.units:,.0f} ULP; {first.allowed:,.0f} allowed"
 
     def to_json(self) -> str:
         """All of it but the models and inputs."""
         bare = self.first and replace(self.first, cut=None)
-        told = asdict(replace(self, first=bare))
+        report = asdict(replace(self, first=bare))
         if self.first is not None and self.first.cut is not None:
-            told["first"]["cut"] = {
+            report["first"]["cut"] = {
                 "nodes": self.first.cut.nodes,
                 "shown": list(self.first.cut.shown),
             }
-        return json.dumps(told, indent=2) + "\n"
+        return json.dumps(report, indent=2) + "\n"

@@ -138,13 +138,13 @@ class TimeBody:
 
     @cached_property
     def may_be_empty(self) -> bool:
-        """Whether the loop may run no iteration."""
+        """True if the loop may run no iteration."""
         runs = self.form.kind is Kind.SCAN and self.trip_count.always_runs
         return not (self.trips or runs or self.entered)
 
     @cached_property
     def entered(self) -> bool:
-        """Whether only an If around the loop ensures that it runs an iteration."""
+        """True if only an If around the loop ensures that it runs an iteration."""
         return self.trips is None and is_guarded_by_if(self.site, self.form)
 
     def axis(self, size: str) -> Axis:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 #: Takes work with its limits, and yields each with its row, or how it was ended.
 Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
-#: Is told of each row, with the number of rows so far and of all.
-Told = Callable[[Row, int, int], None]
+#: Is called with each row, with the number of rows so far and of all.
+Listener = Callable[[Row, int, int], None]
 _WORKER = "passes.builds.worker"
 
 
@@ -49,7 +49,7 @@ class Batch:
     failing: Sequence[End] = Summary.failing
     html: Path | None = None
 
-    def run(self, told: Told = lambda row, number, total: None) -> Summary:
+    def run(self, listener: Listener = lambda row, number, total: None) -> Summary:
         """Do all tasks, in the order in which they are given out.
 
         Raises:
@@ -71,13 +71,13 @@ class Batch:
                     _write(results, row)
                 if pages is not None:
                     pages.add(row)
-                told(row, summary.total, len(self.tasks))
+                listener(row, summary.total, len(self.tasks))
         if pages is not None:
             pages.finish()
         return summary
 
     def _pages(self, summary: Summary) -> BatchPages | None:
-        """What writes the pages."""
+        """The writer of the pages, or None if none are wanted."""
         if self.html is None:
             return None
         from passes.pages.batch import BatchPages
@@ -138,7 +138,7 @@ def _opened(results: Path | None) -> Iterator[IO[str] | None]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # each line was written, or the error was told
+        with suppress(OSError):  # each line was written, or the error was reported
             file.close()
 
 

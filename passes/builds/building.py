@@ -26,13 +26,13 @@ def run(
     jobs: int | None = None,
     client: Any = None,
     cache: bool = True,
-    told: Callable[[Row, int, int], None] = lambda row, number, total: None,
+    listener: Callable[[Row, int, int], None] = lambda row, number, total: None,
 ) -> Summary:
     """Take models through a pipeline described by a `passes.toml`: the named ones, or all of the
     file, on `jobs` processes or the workers of a `distributed.Client`.
 
-    `told` is called with each row, the number of rows so far, and that of all. Outcomes of earlier
-    runs are taken from the `cache`.
+    `listener` is called with each row, the number of rows so far, and that of all. Outcomes of
+    earlier runs are taken from the `cache`.
 
     Raises:
         BadConfig: the file is invalid, or has no such pipeline.
@@ -45,7 +45,7 @@ def run(
     """
     file = load(Path(config))
     batch = batch_of(file, pipeline, models, engine=_engine(file, jobs, client), cache=cache)
-    return batch.run(told)
+    return batch.run(listener)
 
 
 def batch_of(

@@ -15,7 +15,7 @@ from passes.builds.rows import FAILING
 from passes.builds.task import End, Task
 from passes.builds.toml_lines import line_of
 from passes.choices import Assumption
-from passes.commands.declaring import Declared, Says, WrongOption, WrongValue, options_of
+from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
@@ -36,21 +36,24 @@ class BadConfig(WrongUsage):
 class Verifying(Declared):
     """The table `[verify]`: how outcomes are verified."""
 
-    enabled: Annotated[bool | None, Says("Execute the model before and after.", shown=_IN_FILE)] = (
+    enabled: Annotated[bool | None, Help("Execute the model before and after.", shown=_IN_FILE)] = (
         None
     )
-    executor: Annotated[str | None, options_of(Executing)["executor"].says] = None
-    inputs: Annotated[str | os.PathLike[str] | None, options_of(Executing)["inputs"].says] = None
-    budget: Annotated[float | None, options_of(Executing)["verify_budget"].says] = None
-    seed: Annotated[int | None, options_of(Executing)["seed"].says] = None
-    allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].says] = None
+    executor: Annotated[str | None, options_of(Executing)["executor"].help] = None
+    inputs: Annotated[str | os.PathLike[str] | None, options_of(Executing)["inputs"].help] = None
+    budget: Annotated[float | None, options_of(Executing)["verify_budget"].help] = None
+    seed: Annotated[int | None, options_of(Executing)["seed"].help] = None
+    allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].help] = None
+    prove: Annotated[bool | None, options_of(Options)["prove"].help] = None
+    require_proof: Annotated[bool | None, options_of(Options)["require_proof"].help] = None
+    prove_budget: Annotated[float | None, options_of(Options)["prove_budget"].help] = None
 
     def check(self) -> None:
         """See that there is such an executor."""
         if self.executor is not None:
             check_executor(self.executor)
 
-    def said(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """The options of commands that it sets."""
         names = {"enabled": "verify", "budget": "verify_budget"}
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -62,11 +65,11 @@ class Settings(Declared):
     """The settings of a build for models, and its overrides for some of them."""
 
     pipeline: Annotated[
-        str | None, Says("The pipeline that models are taken through.", shown=_IN_FILE)
+        str | None, Help("The pipeline that models are taken through.", shown=_IN_FILE)
     ] = None
     output: Annotated[
         str | None,
-        Says(
+        Help(
             "Where outcomes are written: {stem}, {name} and {suffix} are of the model's file, "
             "{folder} is its folder below the one that all models are in, {opset} the outcome's "
             "opset.",
@@ -75,30 +78,30 @@ class Settings(Declared):
     ] = None
     dims: Annotated[
         Mapping[str, int | str] | None,
-        Says(
+        Help(
             "Symbolic dims that are fixed, or equal to another one, in the models that have them.",
             shown=_IN_FILE,
         ),
     ] = None
     assume: Annotated[
         Sequence[str] | None,
-        Says("What may be taken for granted, in every command.", Assumption, shown=_IN_FILE),
+        Help("What may be taken for granted, in every command.", Assumption, shown=_IN_FILE),
     ] = None
     strict: Annotated[
         bool | None,
-        Says("Write nothing if something stays that a pipeline is to rewrite.", shown=_IN_FILE),
+        Help("Write nothing if something stays that a pipeline is to rewrite.", shown=_IN_FILE),
     ] = None
     time_limit: Annotated[
-        float | None, Says("Seconds that a model may take.", least=0, shown=_IN_FILE)
+        float | None, Help("Seconds that a model may take.", least=0, shown=_IN_FILE)
     ] = None
     memory_limit: Annotated[
-        int | None, Says("MiB of memory that a model may take.", least=1, shown=_IN_FILE)
+        int | None, Help("MiB of memory that a model may take.", least=1, shown=_IN_FILE)
     ] = None
 
     def over(self, other: Settings) -> Settings:
         """Return these settings, completed by those of another."""
-        said = {one.name: getattr(self, one.name) for one in fields(Settings)}
-        known = {name: value for name, value in said.items() if value is not None}
+        given = {one.name: getattr(self, one.name) for one in fields(Settings)}
+        known = {name: value for name, value in given.items() if value is not None}
         if self.dims is not None and other.dims is not None:
             known["dims"] = {**other.dims, **self.dims}
         theirs = {one.name: getattr(other, one.name) for one in fields(Settings)}
@@ -109,8 +112,8 @@ class Settings(Declared):
 class OverrideTable(Settings):
     """The table `[[overrides]]`: settings of the models that match one of some patterns."""
 
-    models: Annotated[Sequence[str], Says("Patterns of models.", shown=_IN_FILE)] = ()
-    skip: Annotated[bool, Says("Leave these models out.", shown=_IN_FILE)] = False
+    models: Annotated[Sequence[str], Help("Patterns of models.", shown=_IN_FILE)] = ()
+    skip: Annotated[bool, Help("Leave these models out.", shown=_IN_FILE)] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,24 +121,24 @@ class Build(Settings):
     """The keys of the file that are no tables of their own."""
 
     models: Annotated[
-        Sequence[str], Says("Models: files, folders, or patterns with `**`.", shown=_IN_FILE)
+        Sequence[str], Help("Models: files, folders, or patterns with `**`.", shown=_IN_FILE)
     ] = ()
-    jobs: Annotated[int, Says("Processes that work at a time.", least=1, shown=_IN_FILE)] = 1
+    jobs: Annotated[int, Help("Processes that work at a time.", least=1, shown=_IN_FILE)] = 1
     fail_on: Annotated[
-        Sequence[str], Says("The outcomes that fail the build.", End, shown=_IN_FILE)
+        Sequence[str], Help("The outcomes that fail the build.", End, shown=_IN_FILE)
     ] = tuple(FAILING)
     results: Annotated[
         str | os.PathLike[str] | None,
-        Says("A file that gets a line of JSON for each model.", shown=_IN_FILE),
+        Help("A file that gets a line of JSON for each model.", shown=_IN_FILE),
     ] = None
     html: Annotated[
         str | os.PathLike[str] | None,
-        Says("A page to look at: a table of the models, each with a page.", shown=_IN_FILE),
+        Help("A page to look at: a table of the models, each with a page.", shown=_IN_FILE),
     ] = None
-    cache: Annotated[bool, Says("Remember outcomes from run to run.", shown=_IN_FILE)] = True
+    cache: Annotated[bool, Help("Remember outcomes from run to run.", shown=_IN_FILE)] = True
     cache_dir: Annotated[
         str | os.PathLike[str] | None,
-        Says("The folder of these outcomes, instead of the user's.", shown=_IN_FILE),
+        Help("The folder of these outcomes, instead of the user's.", shown=_IN_FILE),
     ] = None
 
 
@@ -181,19 +184,19 @@ class Config:
         from passes.builds.sources import output_of
 
         settings: Settings = self.build
-        said = self.verify.said()
+        given = self.verify.given()
         named = Path(os.path.relpath(model, self.folder)).as_posix()
         for override in self.overrides:
             if any(fnmatch(named, pattern) for pattern in override.models):
                 if override.skip:
                     return None
                 settings = override.settings.over(settings)
-                said |= override.verify.said()
-        if "inputs" in said:
-            said["inputs"] = os.path.normpath(self.folder / said["inputs"])
+                given |= override.verify.given()
+        if "inputs" in given:
+            given["inputs"] = os.path.normpath(self.folder / given["inputs"])
         if settings.assume:
-            said["assume"] = settings.assume
-        chosen = self.pipeline(pipeline or settings.pipeline, said)
+            given["assume"] = settings.assume
+        chosen = self.pipeline(pipeline or settings.pipeline, given)
         output = os.path.join(self.folder, settings.output or "build/{folder}/{name}")
         task = Task(
             model,
@@ -205,8 +208,8 @@ class Config:
         memory = None if settings.memory_limit is None else settings.memory_limit * _MEGA
         return task, Limits(settings.time_limit, memory)
 
-    def pipeline(self, name: str | None, said: Mapping[str, Any]) -> Pipeline:
-        """Return the pipeline of a name, or the only one; `said` are options of all commands, for
+    def pipeline(self, name: str | None, given: Mapping[str, Any]) -> Pipeline:
+        """Return the pipeline of a name, or the only one; `given` are options of all commands, for
         each option that a command does not set itself.
 
         Raises:
@@ -221,7 +224,7 @@ class Config:
         if name not in self.pipelines:
             near = nearest(name, self.pipelines)
             raise BadConfig(f"{self.path}: there is no pipeline {name!r}; {near}")
-        return Pipeline([(command, {**said, **own}) for command, own in self.pipelines[name]])
+        return Pipeline([(command, {**given, **own}) for command, own in self.pipelines[name]])
 
 
 def find(folder: Path) -> Path | None:
@@ -363,7 +366,7 @@ class _Reader:
         known = {
             option.file_key: option
             for option in options_of(declared).values()
-            if "file" in option.says.shown
+            if "file" in option.help.shown
         }
         values = {}
         for key, value in table.items():

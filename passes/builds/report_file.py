@@ -22,6 +22,7 @@ from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.report import Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
+from passes.verify.prove.proof import Proof
 
 VERSION = 1
 _TOOLS = {
@@ -40,19 +41,20 @@ class Ran:
     @classmethod
     def of(cls, options: Options) -> Ran:
         """The command that these are the options of."""
-        said = {
-            name: option.told(getattr(options, name))
+        given = {
+            name: option.printed(getattr(options, name))
             for name, option in options_of(type(options)).items()
-            if "file" in option.says.shown
+            if "file" in option.help.shown
         }
-        return cls(command_of(options).name, said)
+        return cls(command_of(options).name, given)
 
 
 @dataclass(frozen=True)
 class ReportFile:
     """The contents of the report file. `tools` are versions; `input` is the model file and the
     files of its weights, `output` those of the outcome, both empty if there are none; `meanings`
-    are those of the codes of refusals. The rest is that of `Report`, as far as there is one."""
+    are those of the codes of refusals; `reproducer` is the folder with both sides of a mismatch.
+    The rest is that of `Report`, as far as there is one."""
 
     schema_version: int
     tools: Mapping[str, str]
@@ -78,7 +80,9 @@ class ReportFile:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    proof: Proof | None = None
     spent: Spent = field(default_factory=Spent)
+    reproducer: str = ""
 
     @classmethod
     def of(cls, task: Task, done: Done) -> ReportFile:
@@ -98,6 +102,7 @@ class ReportFile:
             files_of(Path(done.output)) if done.output else (),
             done.remarks,
             _meanings(report),
+            reproducer=done.reproducer,
             **rest,
         )
 
@@ -126,9 +131,9 @@ class ReportFile:
         return replace(made, command="check", file=str(model), findings=findings)
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> ReportFile:
+    def read(cls, values: Mapping[str, Any]) -> ReportFile:
         """The report that JSON holds, as a row of a build does. Raises TypeError."""
-        report = _read_as(cls, said)
+        report = _read_as(cls, values)
         assert isinstance(report, cls)
         return report
 

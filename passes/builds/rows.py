@@ -40,9 +40,9 @@ class Row:
         return as_json(asdict(replace(self, report=_without_cases(self.report))))
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Row:
+    def read(cls, values: Mapping[str, Any]) -> Row:
         """The row that such a line holds. Raises TypeError or ValueError where it is none."""
-        return cls(**{**said, "end": End(said["end"])})
+        return cls(**{**values, "end": End(values["end"])})
 
 
 def _without_cases(report: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -77,6 +77,12 @@ def row_of(task: Task, done: Done) -> Row:
     )
 
 
+def proof_of(row: Row) -> str:
+    """`proven`, or why not, with the code; empty where no proof was asked for."""
+    proof = row.report.get("proof")
+    return " ".join(filter(None, (proof["verdict"], proof["code"]))) if proof else ""
+
+
 def row_of_ended(task: Task, ended: Ended) -> Row:
     """The row of a task that was ended, or whose process died."""
     sentence = f"{task.model}: {ended.sentence}"
@@ -90,6 +96,7 @@ class Summary:
     failing: Sequence[End] = FAILING
     ends: Counter[End] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
+    proofs: Counter[str] = field(default_factory=Counter)
     cached: int = 0
     seconds: float = 0.0
     failed: list[Row] = field(default_factory=list)
@@ -99,6 +106,7 @@ class Summary:
         """Count a row."""
         self.ends[row.end] += 1
         self.codes.update(row.codes)
+        self.proofs.update(filter(None, [proof_of(row)]))
         self.cached += row.cached
         self.seconds += 0.0 if row.cached else row.seconds
         if row.end in self.failing:
@@ -120,6 +128,8 @@ class Summary:
         lines += _columns([(str(end), self.ends[end]) for end in End if self.ends[end]])
         if self.codes:
             lines += ["refusals:", *_columns(self.codes.most_common())]
+        if self.proofs:
+            lines += ["proofs:", *_columns(self.proofs.most_common())]
         return "\n".join(lines)
 
     def to_markdown(self) -> str:
@@ -129,6 +139,9 @@ class Summary:
         if self.codes:
             lines += ["", "| refusal | nodes |", "|---|---:|"]
             lines += [f"| `{code}` | {n} |" for code, n in self.codes.most_common()]
+        if self.proofs:
+            lines += ["", "| proof | models |", "|---|---:|"]
+            lines += [f"| {verdict} | {n} |" for verdict, n in self.proofs.most_common()]
         if self.failed:
             lines += ["", "| model | outcome | reason |", "|---|---|---|"]
             lines += [

@@ -69,7 +69,7 @@ def _table(
     own = {
         option.file_key: option.schema()
         for option in options_of(declared).values()
-        if "file" in option.says.shown
+        if "file" in option.help.shown
     }
     return {
         "type": "object",

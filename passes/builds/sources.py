@@ -28,29 +28,29 @@ def found(patterns: Iterable[str | os.PathLike[str]], base: Path | None = None) 
     Raises:
         NoModels: one names nothing.
     """
-    said = [os.fspath(pattern) for pattern in patterns]
+    given = [os.fspath(pattern) for pattern in patterns]
     files: dict[str, None] = {}
-    for text in said:
+    for text in given:
         path = os.path.normpath(os.path.join(base or "", text))
         there = _found(text, path)
-        if len(said) > 1 and not os.path.lexists(there[0]):  # one alone is a model that fails
+        if len(given) > 1 and not os.path.lexists(there[0]):  # one alone is a model that fails
             raise NoModels(f"{text}: there is no such file")
         files.update(dict.fromkeys(there))
     return list(files)
 
 
-def _found(said: str, path: str) -> Sequence[str]:
+def _found(given: str, path: str) -> Sequence[str]:
     if os.path.isdir(path):
         every = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)
         files = sorted(file for file in every if file.endswith(_IN_FOLDERS))
         if not files:
-            raise NoModels(f"{said}: the folder holds no {' or '.join(_IN_FOLDERS)} file")
+            raise NoModels(f"{given}: the folder holds no {' or '.join(_IN_FOLDERS)} file")
         return files
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
     files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
     if not files:
-        raise NoModels(f"{said}: no file matches this pattern")
+        raise NoModels(f"{given}: no file matches this pattern")
     return files
 
 

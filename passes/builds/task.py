@@ -32,7 +32,7 @@ class InTheWay(WrongUsage):
 
 
 class End(StrEnum):
-    """How the work on a model ended."""
+    """The end of the work on a model."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -86,7 +86,8 @@ class Task:
 class Done:
     """The result of a task: its end, the exit code and sentence that belong to it, the report, if
     the pipeline got that far, and the path of the outcome, if it was written. `remarks` are further
-    sentences on what was found or written."""
+    sentences on what was found or written; `reproducer` is the folder with both sides of a
+    mismatch."""
 
     end: End
     exit_code: int
@@ -94,6 +95,7 @@ class Done:
     report: Report | None = None
     output: str = ""
     remarks: tuple[str, ...] = ()
+    reproducer: str = ""
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -120,8 +122,9 @@ def _performed(task: Task, say: Progress | None) -> Done:
     except Mismatch as error:
         folder = task.expected().with_name(f"{task.expected().name}.reproducer")
         base_dir = Path(task.model).parent
-        remark = reproduced(folder, error.found, (base_dir, base_dir))
-        return Done(End.MISMATCH, error.exit_code, f"{error}", error.report, remarks=(remark,))
+        written, remark = reproduced(folder, error.found, (base_dir, base_dir))
+        found = Done(End.MISMATCH, error.exit_code, f"{error}", error.report, remarks=(remark,))
+        return replace(found, reproducer=written)
     except NotVerified as error:
         return Done(End.UNVERIFIED, error.exit_code, f"{error}", error.report)
     except NotProduced as error:
@@ -242,13 +245,13 @@ def is_same(left: Path, right: Path) -> bool:
 
 
 def command_line() -> str:
-    """How the program was called."""
+    """The command line with which the program was called."""
     return shlex.join(["python", "-m", "passes", *sys.argv[1:]])
 
 
-def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> str:
-    """Save both sides and, if the outputs differ, the inputs that show it; return the path, or why
-    that is impossible."""
+def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> tuple[str, str]:
+    """Save both sides and, if the outputs differ, the inputs that show it; return the path, empty
+    if that is impossible, and a sentence with the path or the reason."""
     from google.protobuf.message import EncodeError
 
     from passes.verify.reproducer import Circumstances, save
@@ -265,6 +268,6 @@ def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) 
         )
     except (OSError, ValueError, EncodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        return f"no reproducer: {folder} cannot be written ({reason})"
+        return "", f"no reproducer: {folder} cannot be written ({reason})"
     next_step = f"`python -m passes bisect {shlex.quote(os.fspath(written))}`"
-    return f"reproducer in {written}; {next_step} finds the first value that differs"
+    return str(written), f"reproducer in {written}; {next_step} finds the first value that differs"

@@ -15,7 +15,7 @@ from passes.choices import Executors
 from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, fail, progress, tell, write
 from passes.cli.showing import Verify
-from passes.commands.declaring import Says, options_of
+from passes.commands.declaring import Help, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Executing
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, PassesError, WrongUsage
@@ -32,17 +32,17 @@ _MEGABYTE = 1 << 20
 class Bisect(Executing, Reporting):
     """The options of `bisect`."""
 
-    exact: Annotated[bool, options_of(Verify)["exact"].says] = False
+    exact: Annotated[bool, options_of(Verify)["exact"].help] = False
     cases: Annotated[
-        int | None, Says("The most inputs to try.", least=1, metavar="N", shown=_CLI)
+        int | None, Help("The most inputs to try.", least=1, metavar="N", shown=_CLI)
     ] = None
     memory: Annotated[
         int,
-        Says("Megabytes of values to hold while they are compared.", least=1, metavar="MB"),
+        Help("Megabytes of values to hold while they are compared.", least=1, metavar="MB"),
     ] = 1024
     output: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "The folder to write the parts to; beside AFTER, or in the folder, by default.",
             metavar="DIR",
         ),
@@ -138,11 +138,11 @@ def _written(found: Bisection, folder: Path, exact: bool) -> str:
     if cut is None:
         return "not written      what differs cannot be cut out"
     seen = Circumstances(command_line(), found.first.after.path, (), exact=exact)
-    path = save(folder, cut.before, cut.after, cut.failure, sentence=found.told, seen=seen)
+    path = save(folder, cut.before, cut.after, cut.failure, sentence=found.text, seen=seen)
     old, new = cut.nodes
     size = f"{new} nodes" if old == new else f"{old} and {new} nodes"
-    told = f"both sides cut to {size.replace('1 nodes', '1 node')}, the inputs, the command"
-    return f"{'written':<15}  {path}: {told}"
+    contents = f"both sides cut to {size.replace('1 nodes', '1 node')}, the inputs, the command"
+    return f"{'written':<15}  {path}: {contents}"
 
 
 give_parameters(

@@ -29,7 +29,7 @@ from passes.cli.running import (
     write,
     write_page,
 )
-from passes.commands.declaring import Says
+from passes.commands.declaring import Help
 from passes.commands.delivery import Force, Paged, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
@@ -49,19 +49,19 @@ class Check(Executing, Binding, Reporting, Paged):
 
     target: Annotated[
         str | None,
-        Says("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
+        Help("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
     ] = None
-    all_targets: Annotated[bool, Says("Check the model against every target.", shown=_CLI)] = False
+    all_targets: Annotated[bool, Help("Check the model against every target.", shown=_CLI)] = False
     fix: Annotated[
         bool,
-        Says(
+        Help(
             "Run the commands that clear most findings, verified, and write the outcome.",
             shown=_CLI,
         ),
     ] = False
     run: Annotated[
         bool,
-        Says(
+        Help(
             "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
             "it with the original in the reference executor.",
             shown=_CLI,
@@ -70,7 +70,7 @@ class Check(Executing, Binding, Reporting, Paged):
     max_trips: MaxTrips = None
     save_culprits: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "Write a small model of the first node of each kind of finding to this folder.",
             metavar="DIR",
             shown=_CLI,
@@ -78,7 +78,7 @@ class Check(Executing, Binding, Reporting, Paged):
     ] = None
     output: Annotated[
         str | os.PathLike[str] | None,
-        Says("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
     ] = None
     force: Force = False
 
@@ -242,21 +242,21 @@ def _clearing(made: Remedies) -> list[str]:
 
 def _given(options: Check) -> list[str]:
     """The options that bind inputs, and what is promised, as they were given."""
-    said: list[str] = []
+    flags: list[str] = []
     for name, size in (options.dims or {}).items():
-        said += ["--dim", f"{name}={size}"]
+        flags += ["--dim", f"{name}={size}"]
     for name, shape in (options.shapes or {}).items():
         sizes = ",".join("?" if size is None else f"{size}" for size in shape)
-        said += ["--shape", f"{name}={sizes}"]
+        flags += ["--shape", f"{name}={sizes}"]
     for name, value in (options.values or {}).items():
-        said += ["--set", f"{name}={value}"]
-    return said if options.max_trips is None else [*said, "--max-trips", f"{options.max_trips}"]
+        flags += ["--set", f"{name}={value}"]
+    return flags if options.max_trips is None else [*flags, "--max-trips", f"{options.max_trips}"]
 
 
 def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
     from passes.builds.report_file import as_json
 
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "schema_version": 1,
         "file": str(model),
         "target": checked.target,
@@ -264,14 +264,14 @@ def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
         "findings": [asdict(finding) for finding in checked.findings],
     }
     if made is not None:
-        said["remedies"] = [
+        report["remedies"] = [
             {"command": str(one), "kind": one.kind, "cleared": one.cleared, "taken": taken}
             for taken, remedies in ((True, made.taken), (False, made.offered))
             for one in remedies
         ]
-        said["left"] = [asdict(finding) for finding in made.left.findings]
-        said["missing"] = list(made.missing)
-    return as_json(said, indent=2) + "\n"
+        report["left"] = [asdict(finding) for finding in made.left.findings]
+        report["missing"] = list(made.missing)
+    return as_json(report, indent=2) + "\n"
 
 
 def _matrix(model: Path, options: Check) -> bool:
@@ -289,11 +289,11 @@ def _matrix(model: Path, options: Check) -> bool:
     if options.json is not None:
         from passes.builds.report_file import as_json
 
-        said: Mapping[str, Any] = {
+        report: Mapping[str, Any] = {
             name: [asdict(finding) for finding in checked.findings]
             for name, checked in every.items()
         }
-        write(options.json, as_json({"file": str(model), "targets": said}, indent=2) + "\n")
+        write(options.json, as_json({"file": str(model), "targets": report}, indent=2) + "\n")
     return all(checked.fits for checked in every.values())
 
 

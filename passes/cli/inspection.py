@@ -21,7 +21,7 @@ from passes.cli.parameters import (
     parameters_of,
 )
 from passes.cli.running import DASH, check_report, complain, fail, tell, write
-from passes.commands.declaring import Says, options_of
+from passes.commands.declaring import Help, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting
 from passes.commands.rewriting import Upgrade
@@ -46,27 +46,27 @@ class Operator(StrEnum):
 class Inspect(Converting, Reporting):
     """The options of `inspect`."""
 
-    batch: Annotated[str, options_of(Upgrade)["batch"].says] = Batch.auto
+    batch: Annotated[str, options_of(Upgrade)["batch"].help] = Batch.auto
     loops: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "Show only the loops and Ifs whose path matches, as `main/*/scan_0`; repeatable.",
             flag="loop",
             metavar="PATTERN",
         ),
     ] = ()
-    op: Annotated[str | None, Says("Show only those of this operator.", Operator)] = None
+    op: Annotated[str | None, Help("Show only those of this operator.", Operator)] = None
     rule: Annotated[
-        str | None, Says("Show only what this rule rewrites or refuses.", metavar="NAME")
+        str | None, Help("Show only what this rule rewrites or refuses.", metavar="NAME")
     ] = None
     code: Annotated[
-        str | None, Says("Show only what is refused with this code.", metavar="CODE")
+        str | None, Help("Show only what is refused with this code.", metavar="CODE")
     ] = None
     depth: Annotated[
-        int | None, Says("Show only the N outermost levels of the tree.", least=1, metavar="N")
+        int | None, Help("Show only the N outermost levels of the tree.", least=1, metavar="N")
     ] = None
     verbose: Annotated[
-        bool, Says("Show all kinds of loops, every name and sentence, and what every rule does.")
+        bool, Help("Show all kinds of loops, every name and sentence, and what every rule does.")
     ] = False
 
 

@@ -80,7 +80,7 @@ def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
     try:
         with _line() as line:
 
-            def told(row: Row, done: int, total: int) -> None:
+            def listener(row: Row, done: int, total: int) -> None:
                 nonlocal number
                 number = done
                 line(f"{done} of {total} models")
@@ -94,7 +94,7 @@ def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
                     line(None)
                     complain(remark)
 
-            summary = batch.run(told)
+            summary = batch.run(listener)
     except KeyboardInterrupt:
         fail(f"interrupted after {number} of {len(batch.tasks)} models", INTERRUPTED)
     except PassesError as error:

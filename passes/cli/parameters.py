@@ -33,7 +33,7 @@ def parameters_of(declared: type, own_first: type | None = None) -> list[Paramet
     `own_first`: a class that it is derived from, whose options come last.
     """
     inherited = set(options_of(own_first)) if own_first is not None else set()
-    options = [one for one in options_of(declared).values() if "cli" in one.says.shown]
+    options = [one for one in options_of(declared).values() if "cli" in one.help.shown]
     options.sort(key=lambda option: option.name in inherited)
     return [parameter(option) for option in options]
 
@@ -44,31 +44,31 @@ def model_arguments(**helps: str) -> list[Parameter]:
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            annotation=Annotated[Path, typer.Argument(help=said, metavar=name.upper())],
+            annotation=Annotated[Path, typer.Argument(help=text, metavar=name.upper())],
         )
-        for name, said in helps.items()
+        for name, text in helps.items()
     ]
 
 
 def parameter(option: Option) -> Parameter:
     """The parameter of an option."""
-    says = option.says
+    help_ = option.help
     flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
-    told: Any = typer.Option(*flags, help=says.help, metavar=says.metavar, min=says.least)
+    declared: Any = typer.Option(*flags, help=help_.text, metavar=help_.metavar, min=help_.least)
     kind, default = _typer_kind(option), option.default
     if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = list[kind] | None, None  # type: ignore[valid-type]
     elif option.optional:
         kind = kind | None
-    annotation: Any = Annotated[kind, told]
+    annotation: Any = Annotated[kind, declared]
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _typer_kind(option: Option) -> Any:
-    if option.says.among is not None:
-        return option.says.among
+    if option.help.among is not None:
+        return option.help.among
     if option.annotation == _PATH:
         return Path
     return option.annotation if option.annotation in (bool, int, float, str) else str

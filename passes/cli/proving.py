@@ -1,48 +1,70 @@
-"""The command `prove`: two model files, no input at all."""
+"""The command `prove`: two model files, executed only where the proof fails."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from passes.builds.task import reproduced
+from passes.choices import PROOF_BUDGET, Executors
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
-from passes.cli.running import check_report, fail, failing, tell, write
-from passes.commands.declaring import Says
+from passes.cli.running import check_report, complain, fail, failing, progress, tell, write
+from passes.commands.declaring import WrongValue
 from passes.commands.delivery import Reporting
-from passes.errors import NOT_PRODUCED
+from passes.commands.options import Executing, ProofBudget
+from passes.errors import MISMATCH, NOT_PRODUCED
 
 app = typer.Typer()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prove(Reporting):
+class Prove(Executing, Reporting):
     """The options of `prove`."""
 
-    budget: Annotated[
-        float, Says("Give up after this many seconds.", least=0, metavar="SECONDS")
-    ] = 20.0
+    budget: ProofBudget = PROOF_BUDGET
+
+    def check(self) -> None:
+        """See that the executor runs both models."""
+        super().check()
+        if self.executor not in set(Executors):
+            raise WrongValue("executor", f"is {self.executor!r}, which does not run the original")
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
-    """Prove that a model answers as another one does, without executing them.
+    """Prove that a model answers as another one does; execute both if that fails.
 
-    Exit 0 if that is proven for all inputs, sizes and trip counts, 3 if it is not, with the term
-    or the operator at which the proof ended: such a model may still be right.
+    Exit 0 if it is proven for all inputs, sizes and trip counts; 4, with a reproducer folder, if
+    it is disproven by inputs on which they differ; 3 if it is neither, with the term or the
+    operator at which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
-    from passes.verify.prove.prover import prove
+    from passes.not_produced import Disagreement
+    from passes.verify.inputs.given import load
+    from passes.verify.prove import judging
 
     options = options_from(Prove, given)
     with failing():
         check_report(options.json, (before, after))
         old, new = (load_checked(path)[0] for path in (before, after))
-        proof = prove(old, new, options.budget)
+        feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
+        executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
+        with progress() as say:
+            if say is not None:
+                say("proving")
+            found = judging.judge(old, new, options.budget, executing)
+    proof = found.proof
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
+    if proof.verdict == "disproven":
+        sides = (old.proto, new.proto)
+        shown = Disagreement("main", proof.detail, sides, found.failure, (), exact=False)
+        folder = after.with_name(f"{after.name}.reproducer")
+        complain(reproduced(folder, shown, (before.parent, after.parent))[1])
+        fail(f"{after}: {proof.sentence()}", MISMATCH)
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     tell(
@@ -52,4 +74,6 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
 
 _SIDES = {"before": "The original.", "after": "The model that is to answer as it does."}
 give_parameters(_prove, [*model_arguments(**_SIDES), *parameters_of(Prove)])
-app.command("prove", short_help="Prove two models equal, without executing them.")(_prove)
+app.command("prove", short_help="Prove two models equal, or show inputs on which they differ.")(
+    _prove
+)

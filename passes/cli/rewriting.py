@@ -82,10 +82,10 @@ def enter(app: typer.Typer, command: Command) -> None:
     app.command(command.name, short_help=command.short_help)(run)
 
 
-def _is_one(found: Sequence[str], said: Sequence[Path], many: Many) -> bool:
+def _is_one(found: Sequence[str], given: Sequence[Path], many: Many) -> bool:
     """Return whether one model is meant, not a list of one, and nothing that only lists have."""
     one = Many(html=many.html)
-    alone = [*map(str, said)] == [*found] and len(found) == 1
+    alone = [*map(str, given)] == [*found] and len(found) == 1
     return alone and many in (one, replace(one, quiet=True))
 
 

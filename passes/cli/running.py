@@ -104,13 +104,13 @@ def rewrite(
         with progress() as say:
             done = perform(files.task, say)
         # stdout is for one thing
-        say_it = complain if files.to_stdout or DASH in (json, html) else tell
+        print_it = complain if files.to_stdout or DASH in (json, html) else tell
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
             if done.report is not None and (done.exit_code or not quiet):
                 last = f"wrote {done.output}" if done.output and not files.to_stdout else ""
-                said = done.report.to_text(verbose=delivery.verbose)
-                say_it(files.named("\n".join(filter(None, (said, last)))))
+                text = done.report.to_text(verbose=delivery.verbose)
+                print_it(files.named("\n".join(filter(None, (text, last)))))
             if json is not None:
                 write(json, files.named(ReportFile.of(files.task, done).to_json()))
             if html is not None:

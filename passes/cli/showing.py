@@ -21,7 +21,7 @@ from passes.cli.running import (
     tell,
     write_page,
 )
-from passes.commands.declaring import Says, WrongValue
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Paged, Reporting
 from passes.commands.options import Executing
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
@@ -33,14 +33,14 @@ app = typer.Typer()
 class Verify(Executing, Reporting, Paged):
     """The options of `verify`."""
 
-    exact: Annotated[bool, Says("Floats must be equal to the bit.")] = False
+    exact: Annotated[bool, Help("Floats must be equal to the bit.")] = False
     atol: Annotated[
         float | None,
-        Says("Floats may be off by this much, and by --rtol.", least=0, metavar="E"),
+        Help("Floats may be off by this much, and by --rtol.", least=0, metavar="E"),
     ] = None
     rtol: Annotated[
         float | None,
-        Says("Floats may be off by this part of themselves, and by --atol.", least=0, metavar="E"),
+        Help("Floats may be off by this part of themselves, and by --atol.", least=0, metavar="E"),
     ] = None
 
     def check(self) -> None:
@@ -63,25 +63,33 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     compared.
     """
     from passes.builds.report_file import ReportFile
-    from passes.cli.comparing import compare_files
+    from passes.check import load_checked
+    from passes.comparing import compare_models
     from passes.not_produced import Disagreement
+    from passes.report import Checked, Report, Size
+    from passes.verify.inputs.given import load
+    from passes.verify.terms import Inputs, Limits, Terms
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
     with failing():
         check_reports((options.json, options.html), (before, after, *filter(None, [inputs])))
+        old, new = (load_checked(path)[0] for path in (before, after))
+        own = () if inputs is None else (load(inputs, old.proto),)
+        terms = Terms(
+            (),
+            exact=options.exact,
+            inputs=Inputs(options.seed, given=own),
+            limits=Limits(options.verify_budget),
+            tolerance=options.tolerance,
+        )
         with progress() as say:
-            sides, verification, report = compare_files(
-                before,
-                after,
-                options.executor,
-                inputs,
-                options.verify_budget,
-                options.seed,
-                say,
-                exact=options.exact,
-                tolerance=options.tolerance,
-            )
+            if say is not None:
+                say("verifying")
+            verification = compare_models(old, new, options.executor, terms)
+    opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
+    checked = Checked.of(verification)
+    report = Report("verify", str(before), opsets, sizes, checked=checked)
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)
         if options.html is not None:
@@ -89,10 +97,15 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
         found = Disagreement(
-            "main", verification.reason, sides, verification.failure, (), exact=options.exact
+            "main",
+            verification.reason,
+            (old.proto, new.proto),
+            verification.failure,
+            (),
+            exact=options.exact,
         )
         if verification.failure is not None:  # else their inputs or outputs are others
-            complain(reproduced(folder, found, (before.parent, after.parent)))
+            complain(reproduced(folder, found, (before.parent, after.parent))[1])
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
     if verification.verdict == "not-compared":
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)

@@ -20,7 +20,7 @@ from passes.cli.parameters import (
     parameters_of,
 )
 from passes.cli.running import check_report, failing, progress, tell, write
-from passes.commands.declaring import Says, WrongValue
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Executing
 from passes.errors import PassesError
@@ -40,13 +40,13 @@ class _Writing(Executing, Reporting):
 
     state: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "An input that is a state, and the output that returns it; repeatable.", metavar=_PAIR
         ),
     ] = ()
     output: Annotated[
         str | os.PathLike[str] | None,
-        Says("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
     ] = None
     force: Force = False
 
@@ -74,13 +74,13 @@ class Stream(_Writing):
 
     axis: Annotated[
         str,
-        Says(
+        Help(
             "The dim of time: its name in the inputs, or axes of inputs, as `x=1,y=0`.",
             metavar="DIM|INPUT=AXIS,...",
         ),
     ] = ""
     names: Annotated[
-        str, Says("The names of states that are added, as input and as output.", metavar=_PAIR)
+        str, Help("The names of states that are added, as input and as output.", metavar=_PAIR)
     ] = "{}=new_{}"
 
     def check(self) -> None:
@@ -99,23 +99,23 @@ class Close(_Writing):
 
     axis: Annotated[
         str,
-        Says(
+        Help(
             "The name of the dim of time: that of inputs which have it, else of a new first axis.",
             metavar="DIM",
         ),
     ] = "time"
     same: Annotated[
-        Sequence[str], Says("An input that is the same in every step; repeatable.", metavar="INPUT")
+        Sequence[str], Help("An input that is the same in every step; repeatable.", metavar="INPUT")
     ] = ()
     trips: Annotated[
         str,
-        Says(
+        Help(
             "The name of a new input, the number of steps, if no input has frames.", metavar="NAME"
         ),
     ] = ""
     initial: Annotated[
         Mapping[str, Any] | None,
-        Says(
+        Help(
             "What a state starts with, which is no input then: a number, as `h=0`, a list, or the "
             "array in a file, as `h=@file.npy`; repeatable.",
             metavar="INPUT=VALUE",

@@ -16,8 +16,8 @@ from passes.errors import nearest
 
 
 @dataclass(frozen=True)
-class Says:
-    """The declaration of a field besides its type and default: `help` for the command line, the
+class Help:
+    """The declaration of a field besides its type and default: the `text` of its help, the
     words it is `among`, its `least` value, and its spelling on the command line: as `flag`, with a
     `metavar`.
 
@@ -25,7 +25,7 @@ class Says:
     (`file`), as a keyword of the library (`api`).
     """
 
-    help: str = ""
+    text: str = ""
     among: type[StrEnum] | None = None
     least: float | None = None
     flag: str = ""
@@ -58,7 +58,7 @@ class ValueKind:
     accepts: Callable[[Any], bool]
     schema: Mapping[str, Any]
     stored: Callable[[Any], Any] = lambda value: value
-    told: Callable[[Any], Any] = lambda value: value
+    printed: Callable[[Any], Any] = lambda value: value
 
 
 def _is_number(value: Any) -> bool:
@@ -109,10 +109,10 @@ def _stored_values(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: held(one) for name, one in value.items()}
 
 
-def _told_values(value: Mapping[str, Any]) -> dict[str, Any]:
-    from passes.values import told
+def _printed_values(value: Mapping[str, Any]) -> dict[str, Any]:
+    from passes.values import printed
 
-    return {name: told(one) for name, one in value.items()}
+    return {name: printed(one) for name, one in value.items()}
 
 
 def _is_named(value: Any) -> bool:
@@ -154,7 +154,7 @@ KINDS: Mapping[Any, ValueKind] = {
         _is_named,
         {"type": "object"},
         _stored_values,
-        _told_values,
+        _printed_values,
     ),
     Callable[[str], None]: ValueKind("a function of a string", callable, {}),
 }
@@ -169,7 +169,7 @@ class Option:
     annotation: Any
     optional: bool
     default: Any
-    says: Says
+    help: Help
 
     @property
     def file_key(self) -> str:
@@ -179,7 +179,7 @@ class Option:
     @property
     def key(self) -> str:
         """Its name on the command line."""
-        return self.says.flag or self.file_key
+        return self.help.flag or self.file_key
 
     @property
     def kind(self) -> ValueKind:
@@ -201,7 +201,7 @@ class Option:
             value = self.kind.stored(value)
         except TypeError as error:
             raise WrongType(self.name, f"is wrong: {error}") from error
-        among, least = self.says.among, self.says.least
+        among, least = self.help.among, self.help.least
         if among is not None:
             words = (value,) if isinstance(value, str) else value
             if not set(words) <= set(among):
@@ -212,20 +212,20 @@ class Option:
             raise WrongValue(self.name, f"is {value}, it must be {least} or more")
         return value
 
-    def told(self, value: Any) -> Any:
+    def printed(self, value: Any) -> Any:
         """The value for reports."""
-        return None if value is None else self.kind.told(value)
+        return None if value is None else self.kind.printed(value)
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its values."""
         schema = dict(self.kind.schema)
-        if self.says.among is not None:
-            words = {"enum": [str(word) for word in self.says.among]}
+        if self.help.among is not None:
+            words = {"enum": [str(word) for word in self.help.among]}
             schema = {**schema, "items": words} if "items" in schema else words
-        if self.says.least is not None:
-            schema["minimum"] = self.says.least
-        if self.says.help:
-            schema["description"] = self.says.help
+        if self.help.least is not None:
+            schema["minimum"] = self.help.least
+        if self.help.text:
+            schema["description"] = self.help.text
         if self.default not in (None, ()):
             listed = isinstance(self.default, tuple)
             schema["default"] = list(map(str, self.default)) if listed else self.default
@@ -242,18 +242,18 @@ def _read(declared: Any) -> Mapping[str, Option]:
     hints = typing.get_type_hints(declared, include_extras=True)
     found = {}
     for field in fields(declared):
-        kind, says = typing.get_args(hints[field.name])[:2]
+        kind, help_ = typing.get_args(hints[field.name])[:2]
         union = typing.get_origin(kind) in (types.UnionType, typing.Union)
         parts = [part for part in typing.get_args(kind) if part is not type(None)] if union else []
         optional = union and len(parts) < len(typing.get_args(kind))
         if union:
             kind = reduce(or_, parts)
-        found[field.name] = Option(field.name, kind, optional, field.default, says)
+        found[field.name] = Option(field.name, kind, optional, field.default, help_)
     return found
 
 
 class Declared:
-    """Base of frozen dataclasses whose fields are `Annotated[type, Says(...)]`: checks each value,
+    """Base of frozen dataclasses whose fields are `Annotated[type, Help(...)]`: checks each value,
     and stores it such that equal options are equal and can be pickled."""
 
     def __post_init__(self) -> None:
@@ -275,7 +275,7 @@ def refuse_unknown(function: str, declared: type, keywords: Mapping[str, Any]) -
     Raises:
         TypeError: there is none; the sentence names the nearest.
     """
-    known = [name for name, option in options_of(declared).items() if "api" in option.says.shown]
+    known = [name for name, option in options_of(declared).items() if "api" in option.help.shown]
     for name in keywords:
         if name not in known:
             what = f"{function}() got an unexpected keyword argument {name!r}"

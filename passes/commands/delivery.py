@@ -1,4 +1,4 @@
-"""What the command line does with an outcome: options that the library does not have."""
+"""Options of the command line about the delivery of an outcome, which the library does not have."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import os
 from dataclasses import dataclass
 from typing import Annotated
 
-from passes.commands.declaring import Declared, Says
+from passes.commands.declaring import Declared, Help
 
 _CLI = frozenset({"cli"})
 _BOTH = frozenset({"cli", "file"})
-Force = Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)]
+Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=_CLI)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reporting(Declared):
-    """Where a report is written."""
+    """The place of a report."""
 
     json: Annotated[
         str | os.PathLike[str] | None,
-        Says("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=_CLI),
+        Help("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=_CLI),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paged(Declared):
-    """Where the report is written as a page."""
+    """The place of a report as a page."""
 
     html: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "Write a page to look at: each loop before and after, and how it was verified. Of many "
             "models a table, and beside it a folder with a page for each.",
             metavar="FILE",
@@ -40,55 +40,55 @@ class Paged(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Working(Paged):
-    """How many models are worked on, and what is written of them all."""
+    """The number of models to work on at a time, and the files about all of them."""
 
     jobs: Annotated[
-        int | None, Says("Models that are worked on at a time.", least=1, metavar="N", shown=_CLI)
+        int | None, Help("Models that are worked on at a time.", least=1, metavar="N", shown=_CLI)
     ] = None
     from_file: Annotated[
         str | os.PathLike[str] | None,
-        Says("Take the models from a file, one a line.", metavar="FILE", shown=_CLI),
+        Help("Take the models from a file, one a line.", metavar="FILE", shown=_CLI),
     ] = None
     shard: Annotated[
         str | None,
-        Says("Work on the I-th of N parts of the models only.", metavar="I/N", shown=_CLI),
+        Help("Work on the I-th of N parts of the models only.", metavar="I/N", shown=_CLI),
     ] = None
     time_limit: Annotated[
         float | None,
-        Says("Seconds that a model may take before it is given up.", least=0, metavar="S"),
+        Help("Seconds that a model may take before it is given up.", least=0, metavar="S"),
     ] = None
     memory_limit: Annotated[
-        int | None, Says("MiB that a model may take before it is given up.", least=1, metavar="N")
+        int | None, Help("MiB that a model may take before it is given up.", least=1, metavar="N")
     ] = None
     results: Annotated[
         str | os.PathLike[str] | None,
-        Says("Write a line of JSON for each model.", metavar="FILE", shown=_CLI),
+        Help("Write a line of JSON for each model.", metavar="FILE", shown=_CLI),
     ] = None
     cache_dir: Annotated[
         str | os.PathLike[str] | None,
-        Says("Remember outcomes in this folder, and look them up there.", metavar="DIR"),
+        Help("Remember outcomes in this folder, and look them up there.", metavar="DIR"),
     ] = None
     engine: Annotated[
         str | None,
-        Says("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=_CLI),
+        Help("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=_CLI),
     ] = None
     markdown: Annotated[
         str | os.PathLike[str] | None,
-        Says("Append a summary in Markdown to a file.", metavar="FILE", shown=_CLI),
+        Help("Append a summary in Markdown to a file.", metavar="FILE", shown=_CLI),
     ] = None
     github: Annotated[
-        bool, Says("Print annotations of a GitHub workflow for what fails.", shown=_CLI)
+        bool, Help("Print annotations of a GitHub workflow for what fails.", shown=_CLI)
     ] = False
-    quiet: Annotated[bool, Says("Print only what fails.", shown=_CLI)] = False
+    quiet: Annotated[bool, Help("Print only what fails.", shown=_CLI)] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Many(Working):
-    """What a command does with many models."""
+    """Options of a command on many models."""
 
     out_dir: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "Take many models, folders or patterns, and write the outcomes to this folder.",
             metavar="DIR",
             shown=_CLI,
@@ -98,11 +98,11 @@ class Many(Working):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery(Reporting):
-    """Where the outcome and its report are written, and what the exit code depends on."""
+    """The places of the outcome and its report, and the conditions of the exit code."""
 
     output: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "Where to write the model; beside it by default. `-` is stdout.",
             metavar="OUT",
             shown=_CLI,
@@ -110,13 +110,13 @@ class Delivery(Reporting):
     ] = None
     strict: Annotated[
         bool,
-        Says(
+        Help(
             "Exit 3, too, if something stays that the command is to rewrite, or is in the way at a "
             "--target.",
             shown=_BOTH,
         ),
     ] = False
     force: Force = False
-    verbose: Annotated[bool, Says("Report every rewrite, and how it was verified.", shown=_CLI)] = (
+    verbose: Annotated[bool, Help("Report every rewrite, and how it was verified.", shown=_CLI)] = (
         False
     )

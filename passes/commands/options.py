@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.choices import (
     DEFAULT_OPSET,
+    PROOF_BUDGET,
     Assumption,
     Executors,
+    Proving,
     RuleOptions,
     Verifying,
 )
-from passes.commands.declaring import Declared, Says, WrongValue
+from passes.commands.declaring import Declared, Help, WrongValue
 from passes.errors import nearest
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Converting(Declared):
 
     opset: Annotated[
         int | None,
-        Says(
+        Help(
             f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
             "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
             least=7,
@@ -37,7 +39,7 @@ class Converting(Declared):
     ] = None
     for_: Annotated[
         str | None,
-        Says(
+        Help(
             "Instead of --opset: the newest opset that a release of onnxruntime loads, as "
             "`onnxruntime==1.22`.",
             metavar="RELEASE",
@@ -69,7 +71,7 @@ class Executing(Declared):
 
     executor: Annotated[
         str,
-        Says(
+        Help(
             "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
             "is not installed. `openvino`, `tract` or another one that is registered executes the "
             "outcome there, too.",
@@ -78,15 +80,15 @@ class Executing(Declared):
     ] = Executors.both
     inputs: Annotated[
         str | os.PathLike[str] | None,
-        Says(
+        Help(
             "Run on these inputs, too: an .npz file with an array for each input, or a folder of "
             "input_N.pb files as in ONNX's test data.",
         ),
     ] = None
     verify_budget: Annotated[
-        float, Says("Seconds that verification may take.", least=0, metavar="S")
+        float, Help("Seconds that verification may take.", least=0, metavar="S")
     ] = 60.0
-    seed: Annotated[int, Says("Seed of the drawn inputs.", metavar="N")] = 0
+    seed: Annotated[int, Help("Seed of the drawn inputs.", metavar="N")] = 0
 
     def check(self) -> None:
         """See that there is such an executor."""
@@ -107,7 +109,7 @@ def check_executor(name: str) -> None:
 
 Dims = Annotated[
     Mapping[str, int | str] | None,
-    Says(
+    Help(
         "Fix a symbolic dim of the whole model, as `batch=4`, or declare it equal to another one, "
         "as `b=batch`; repeatable.",
         flag="dim",
@@ -123,7 +125,7 @@ class Binding(Declared):
     dims: Dims = None
     shapes: Annotated[
         Mapping[str, Sequence[int | None]] | None,
-        Says(
+        Help(
             "Fix the shape of an input, as `input=1,576`; `?` leaves a dim as it is; repeatable.",
             flag="shape",
             metavar="INPUT=SIZE,...",
@@ -131,7 +133,7 @@ class Binding(Declared):
     ] = None
     values: Annotated[
         Mapping[str, Any] | None,
-        Says(
+        Help(
             "Make an input a constant: a number, bool, string or list, as `sr=16000` or "
             "`sizes=[1,2]`, or the array in a file, as `x=@file.npy`; repeatable.",
             flag="set",
@@ -140,16 +142,30 @@ class Binding(Declared):
     ] = None
 
 
+ProofBudget = Annotated[float, Help("Seconds that the proof may take.", least=0, metavar="S")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Executing, Binding, Converting):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
     docstring, which is the help, and the `schedule` of phases that it runs."""
 
-    verify: Annotated[bool, Says("Execute the model before and after.")] = True
-    allow_unverified: Annotated[bool, Says("Write rewrites that could not be compared.")] = False
+    verify: Annotated[bool, Help("Execute the model before and after.")] = True
+    allow_unverified: Annotated[bool, Help("Write rewrites that could not be compared.")] = False
+    prove: Annotated[
+        bool,
+        Help(
+            "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
+            "counts, and report the result. Where that fails, what the proof asks for is executed."
+        ),
+    ] = False
+    require_proof: Annotated[
+        bool, Help("Write nothing and exit 3 unless the outcome is proven, as --prove does.")
+    ] = False
+    prove_budget: ProofBudget = PROOF_BUDGET
     assume: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "
             "the old one fails; `non-empty` what handles a batch, time or length of 0.",
             Assumption,
@@ -157,12 +173,12 @@ class Options(Executing, Binding, Converting):
     ] = ()
     robust: Annotated[
         bool,
-        Says(
+        Help(
             "Where a Scan-8 is upgraded: skip its loops if a batch, a time or all lengths are 0. "
             "The Scan does nothing there, but onnxruntime fails on it, as on most such Scan-8."
         ),
     ] = False
-    progress: Annotated[Callable[[str], None] | None, Says(shown=frozenset({"api"}))] = None
+    progress: Annotated[Callable[[str], None] | None, Help(shown=frozenset({"api"}))] = None
 
     @property
     def schedule(self) -> Schedule:
@@ -178,8 +194,13 @@ class Options(Executing, Binding, Converting):
         """Return the options for rules: those that they have, by name, as far as they are set."""
         known = {option.name for option in fields(RuleOptions)}
         own = {option.name: getattr(self, option.name) for option in fields(self)}
-        said = {name: value for name, value in own.items() if name in known and value is not None}
-        return RuleOptions(**said, for_onnxruntime=self.for_ is not None)
+        given = {name: value for name, value in own.items() if name in known and value is not None}
+        return RuleOptions(**given, for_onnxruntime=self.for_ is not None)
+
+    def proving(self) -> Proving | None:
+        """Return how to prove the outcome, None if that is not asked for."""
+        asked = self.prove or self.require_proof
+        return Proving(self.prove_budget, self.require_proof) if asked else None
 
     def verifying(self) -> Verifying | None:
         """Return how to verify, None if verification is off."""
@@ -201,7 +222,7 @@ class Selecting(Options):
 
     only: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "Rewrite only the loops whose path or name matches, as `main/*/scan_0`; repeatable.",
             metavar="PATTERN",
         ),
@@ -214,21 +235,21 @@ class Choosing(Selecting):
 
     rules: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "Run only this rule, of this command or of any other; repeatable.",
             flag="rule",
             metavar="NAME",
         ),
     ] = ()
-    skip: Annotated[Sequence[str], Says("Do not run this rule; repeatable.", metavar="NAME")] = ()
+    skip: Annotated[Sequence[str], Help("Do not run this rule; repeatable.", metavar="NAME")] = ()
 
 
 MaxNodes = Annotated[
-    int, Says("The most nodes that all loops together unroll to.", least=1, metavar="N")
+    int, Help("The most nodes that all loops together unroll to.", least=1, metavar="N")
 ]
 MaxTrips = Annotated[
     int | None,
-    Says(
+    Help(
         "Promise that no Loop runs more than N times: one whose trip count is unknown is written "
         "out that often, and the new model fails if that is not enough.",
         least=1,
@@ -237,7 +258,7 @@ MaxTrips = Annotated[
 ]
 MaxBytes = Annotated[
     int,
-    Says(
+    Help(
         "The most bytes of values that may move out of one loop, and stay alive while it runs.",
         least=0,
         metavar="N",

@@ -139,5 +139,5 @@ def _documented(declared: type) -> str:
     lines = [cleandoc(declared.__doc__ or ""), "", "Options:"]
     for option in options_of(declared).values():
         default = "" if option.default in (None, ()) else f" (default {option.default})"
-        lines.append(f"    {option.name}: {option.says.help}{default}")
+        lines.append(f"    {option.name}: {option.help.text}{default}")
     return "\n".join(lines)

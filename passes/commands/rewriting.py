@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Form, Peel, RuleOptions, Target
-from passes.commands.declaring import Says, WrongValue
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
 from passes.errors import nearest
@@ -27,7 +27,7 @@ class Upgrade(Options):
 
     batch: Annotated[
         str,
-        Says(
+        Help(
             "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
             "rows of other lengths take all steps, and masks end them: slower, without a size that "
             "is known only at run time; `nest` runs a loop over the batch around the loop over "
@@ -57,7 +57,7 @@ class Convert(Options):
 
     ir_version: Annotated[
         int | None,
-        Says(
+        Help(
             "The IR version. By default the model's, or what a newer opset needs; on the way to an "
             "older opset the smallest that this and the content of the model need.",
             least=3,
@@ -66,14 +66,14 @@ class Convert(Options):
     ] = None
     inline: Annotated[
         Sequence[str],
-        Says(
+        Help(
             "Which model-local functions to inline: `all`, those `unsupported` by the IR version "
             "(the default), or one by its name, as `my::gelu`; repeatable.",
             metavar="NAME",
         ),
     ] = ()
     drop_metadata: Annotated[
-        bool, Says("Drop metadata that the IR version cannot hold, instead of refusing it.")
+        bool, Help("Drop metadata that the IR version cannot hold, instead of refusing it.")
     ] = False
 
     @property
@@ -142,14 +142,14 @@ class Unroll(Selecting):
     max_nodes: MaxNodes = MOST_NODES
     factor: Annotated[
         int | None,
-        Says(
+        Help(
             "Let loops do K iterations at a time, whatever their trip count.", least=1, metavar="K"
         ),
     ] = None
     max_trips: MaxTrips = None
     bounded: Annotated[
         str,
-        Says(
+        Help(
             "How to write an iteration that may not take place: `select` runs it and keeps the "
             "previous values, `if` puts it in an If, `auto` selects where the body cannot fail.",
             Bounded,
@@ -157,14 +157,14 @@ class Unroll(Selecting):
     ] = Bounded.auto
     check_output: Annotated[
         str | None,
-        Says(
+        Help(
             "With --max-trips: instead of failing, the new model has one more output, a bool of "
             "this name, which is false if N was not enough.",
             metavar="NAME",
         ),
     ] = None
     peel: Annotated[
-        str | None, Says("Write out only the first, or the last, iteration of each loop.", Peel)
+        str | None, Help("Write out only the first, or the last, iteration of each loop.", Peel)
     ] = None
 
     @property
@@ -194,7 +194,7 @@ class Expand(Selecting):
 
     form: Annotated[
         str,
-        Says(
+        Help(
             "How to write the steps: as a `scan`, as a `loop`, or `written-out`, which needs a "
             "static number of them.",
             Form,
@@ -218,7 +218,7 @@ class Reroll(Options):
     """
 
     stack_weights: Annotated[
-        bool, Says("Join weights of which each copy has its own, as equal layers have.")
+        bool, Help("Join weights of which each copy has its own, as equal layers have.")
     ] = False
 
     @property
@@ -267,7 +267,7 @@ class Optimize(Choosing):
 
     target: Annotated[
         str,
-        Says(
+        Help(
             "`onnxruntime` is for speed: Scans with as little work as possible; `scan-only` the "
             "same, for runtimes without Loop; `loop-only` leaves no Scan; `no-control-flow` "
             "unrolls, inlines and selects. For any other target of `check`, the one of these is "
@@ -280,11 +280,11 @@ class Optimize(Choosing):
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[
         bool,
-        Says("Sum, multiply and compare floats in another order, where a loop only does that."),
+        Help("Sum, multiply and compare floats in another order, where a loop only does that."),
     ] = False
     contrib: Annotated[
         bool,
-        Says("Write operators of onnxruntime's own domain, too, which no other runtime has."),
+        Help("Write operators of onnxruntime's own domain, too, which no other runtime has."),
     ] = False
 
     @property

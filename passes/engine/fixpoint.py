@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from onnx import ModelProto
 
 from passes.choices import RuleOptions
+from passes.engine.full_check import check_edits
 from passes.engine.memory import Memory
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
@@ -49,6 +50,7 @@ class Engine:
 
         Raises:
             NotConverging: the rules undo each other's work.
+            BrokenRule: an Edit of a rule of another package is invalid.
         """
         rounds: list[Round] = []
         first, times = model, 0
@@ -56,6 +58,7 @@ class Engine:
             rounds.append(self.round(model))
             if self.target is not None or not rounds[-1].rewritten:
                 return rounds
+            check_edits(rounds[-1])
             if self.clean is not None:
                 self.clean(rounds[-1].proto)
             times += _size(rounds[-1].after) >= _size(model)

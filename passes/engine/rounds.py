@@ -55,7 +55,7 @@ class Rewritten:
 
     @property
     def releases(self) -> bool:
-        """Whether something that the replaced nodes read or computed may be dead now."""
+        """True if something that the replaced nodes read or computed may be dead now."""
         if isinstance(self.written, Filled):
             return not self.written.template.appends or self.written.template.outputs < len(
                 self.node.output
@@ -64,7 +64,7 @@ class Rewritten:
 
     @property
     def renews(self) -> bool:
-        """Whether there are nodes that were not there before: not the site's own, changed."""
+        """True if there are nodes that were not there before: not the site's own, changed."""
         written = self.written
         return not isinstance(written, Filled) or written.template.op != op_of(self.node)
 

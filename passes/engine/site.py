@@ -63,7 +63,7 @@ class Site:
 
     @property
     def in_function(self) -> bool:
-        """Whether the site lies in a model-local function, at any depth."""
+        """True if the site lies in a model-local function, at any depth."""
         return isinstance(self.scope.outermost.owner, FunctionProto)
 
     def fresh(self, hint: str) -> str:
@@ -98,8 +98,8 @@ class Site:
         return self._constants.value(name)
 
     def outer(self, name: str, most: float = math.inf) -> Outer:
-        """What `passes.ir.closed` declares of a value: the tensor of a small constant, of at most
-        `most` elements, else its type."""
+        """The declaration of a value for `passes.ir.closed`: the tensor of a small constant, of at
+        most `most` elements, else its type."""
         fixed = self.constant(name)
         if fixed is not None and fixed.size <= most:
             return numpy_helper.from_array(fixed, name)

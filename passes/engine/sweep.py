@@ -15,7 +15,7 @@ from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
 from passes.engine.template import Filled, Templated, Templates
-from passes.errors import BadModel, ChosenByCaller
+from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.protos import copied
@@ -26,7 +26,7 @@ from passes.onnxruntime.explicit_conditions import with_explicit_conditions
 from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
-from passes.rule import Edit, NothingToDo, Refused, Rule, Site
+from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
 from passes.writing.splicing import list_initializers, splice
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
@@ -251,15 +251,11 @@ class Sweep:
 
         Raises:
             Refused: the rule's own refusal; `too-deep` where no file could hold the Edit.
+            BrokenRule: it failed, or returned something else.
         """
         site = self._site(place)
         try:
-            edit = rule.rewrite(site)
-            if not isinstance(edit, Edit):
-                raise TypeError(
-                    f"the rule {rule.name!r} returned {edit!r} at {place.path}, not an Edit"
-                )
-            proven = edit
+            proven = edit = _edit(rule, site)
             for without_trap in _TRAPS:
                 edit = without_trap(site, edit)
         except DecodeError as error:  # protobuf copies no message that is nested too deeply
@@ -279,6 +275,22 @@ class Sweep:
             self.options,
             self.memory,
         )
+
+
+def _edit(rule: Rule, site: Site) -> Edit:
+    """The Edit that a rule returns; raises what `Sweep._fitting` raises."""
+    try:
+        edit = rule.rewrite(site)
+    except (Refused, NothingToDo, PassesError, DecodeError):
+        raise
+    except Exception as error:  # whatever the code of another package may raise
+        if rule.is_built_in:
+            raise
+        sentence = f"the rule {rule.name!r} failed at {site.path}: {type(error).__name__}: {error}"
+        raise BrokenRule(sentence) from error
+    if not isinstance(edit, Edit) or not all(isinstance(node, NodeProto) for node in edit.nodes):
+        raise BrokenRule(f"the rule {rule.name!r} returned {edit!r} at {site.path}, not an Edit")
+    return edit
 
 
 def _original(place: Place) -> Place:

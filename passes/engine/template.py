@@ -87,7 +87,7 @@ class Template:
 
     @cached_property
     def appends(self) -> bool:
-        """Whether the old inputs stay, with all new ones after them."""
+        """True if the old inputs stay, with all new ones after them."""
         return self.inputs[: self.count] == tuple(range(self.count))
 
 
@@ -113,7 +113,7 @@ class Filled:
 
     @property
     def exact(self) -> bool:
-        """Whether the same arithmetic runs, as of an Edit."""
+        """True if the same arithmetic runs, as of an Edit."""
         return self.template.exact
 
     def write(self, node: NodeProto) -> None:

@@ -60,7 +60,7 @@ class Wanted:
 
     @property
     def by_answer(self) -> bool:
-        """Whether a group without an answer is not wanted."""
+        """True if a group without an answer is not wanted."""
         return self.rule is not None or self.code is not None
 
 
@@ -95,9 +95,9 @@ def inspect_model(
     shown = _shown(rows, wanted)
     kept = list(shown)[: wanted.most]
     target, places = target_opset(model, reached), [shown[at].first for at in kept]
-    told = ask(model, places, rules, target, options) if places else {}
+    by_place = ask(model, places, rules, target, options) if places else {}
     answers = {
-        at: wanted.of(told.get((*place.scope.key, place.index), ()))
+        at: wanted.of(by_place.get((*place.scope.key, place.index), ()))
         for at, place in zip(kept, places, strict=True)
     }
     if wanted.by_answer:
@@ -174,19 +174,19 @@ def next_command(
     rules = [one.rule for one in answers if one.outcome == "rewrites"]
     codes = Counter(one.code for one in answers if one.outcome == "refuses")
     if any(name in UPGRADE.rules for name in rules):
-        said = ["upgrade", file]
-        said += ["--opset", f"{asked}"] if release is None and asked is not None else []
-        said += ["--for", f"onnxruntime==1.{release.minor}"] if release is not None else []
-        said += ["--batch", options.batch] if options.batch != Batch.auto else []
+        command = ["upgrade", file]
+        command += ["--opset", f"{asked}"] if release is None and asked is not None else []
+        command += ["--for", f"onnxruntime==1.{release.minor}"] if release is not None else []
+        command += ["--batch", options.batch] if options.batch != Batch.auto else []
     elif any(name in SCHEDULES["optimize"].rules for name in rules):
-        said = ["optimize", file]
+        command = ["optimize", file]
     elif rules:
-        said = ["simplify", file, "--rule", rules[0]]
+        command = ["simplify", file, "--rule", rules[0]]
     elif codes:
-        said = ["explain", codes.most_common(1)[0][0]]
+        command = ["explain", codes.most_common(1)[0][0]]
     else:
-        said = ["check", file, "--all-targets"]
-    return shlex.join(["passes", *said])
+        command = ["check", file, "--all-targets"]
+    return shlex.join(["passes", *command])
 
 
 def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:

@@ -29,8 +29,8 @@ def text_of(found: Inspection, verbose: bool, width: int) -> str:
             lines.append(_cut(f"{indent}{_head(group)}; {_codes(group.answers)}", width))
             continue
         lines += _filled(indent, _head(group), width)
-        for what, said in _details(group) if verbose else _summary(group):
-            lines += _filled(f"{indent}  {what}{': ' * bool(what)}", said, width)
+        for what, text in _details(group) if verbose else _summary(group):
+            lines += _filled(f"{indent}  {what}{': ' * bool(what)}", text, width)
     if not found.groups and (found.loops or found.ifs):
         lines.append("none of them matches")
     if found.left_out:
@@ -48,14 +48,14 @@ def _verdict(found: Inspection) -> str:
     loops = count(found.loops, "loop")
     if found.loop_kinds < found.loops:
         loops += f" of {count(found.loop_kinds, 'kind')}"
-    parts = ((found.ifs, "If"), (found.sequences, "sequence"), (found.functions, "function"))
-    said = [
+    others = ((found.ifs, "If"), (found.sequences, "sequence"), (found.functions, "function"))
+    parts = [
         *(f"opset {found.opset}", f"IR {found.ir_version}", _long(found.nodes, "node"), loops),
-        *(count(number, noun) for number, noun in parts if number),
+        *(count(number, noun) for number, noun in others if number),
     ]
     if found.external_bytes:
-        said.append(f"{_long(found.external_bytes, 'byte')} in other files")
-    return f"{found.file or 'model'}: {', '.join(said)}"
+        parts.append(f"{_long(found.external_bytes, 'byte')} in other files")
+    return f"{found.file or 'model'}: {', '.join(parts)}"
 
 
 def _long(number: int, noun: str) -> str:
@@ -65,15 +65,15 @@ def _long(number: int, noun: str) -> str:
 def _head(group: Group) -> str:
     """Return the members, the pattern, the operator, the trip counts and the size of the body."""
     members = f"{len(group.paths)} x " if len(group.paths) > 1 else ""
-    said = [f"{group.op}-{group.version}{' with sequence_lens' * group.lengths}"]
+    parts = [f"{group.op}-{group.version}{' with sequence_lens' * group.lengths}"]
     if group.trip_counts:
         shown = [_iterations(one) for one in group.trip_counts[:_FEW]]
         more = ", ..." * (len(group.trip_counts) > _FEW)
         one = group.trip_counts == ["1"]
-        said.append(f"{' or '.join(shown)}{more} iteration{'s' * (not one)}")
+        parts.append(f"{' or '.join(shown)}{more} iteration{'s' * (not one)}")
     body = "body" if group.trip_counts else "branches"
-    said.append(f"{count(group.nodes, 'node')} in the {body}")
-    return f"{members}{group.pattern}: {', '.join(said)}"
+    parts.append(f"{count(group.nodes, 'node')} in the {body}")
+    return f"{members}{group.pattern}: {', '.join(parts)}"
 
 
 def _iterations(trip_count: str) -> str:
@@ -93,8 +93,8 @@ def _summary(group: Group) -> Iterator[tuple[str, str]]:
         ("collects", group.collected),
     ):
         kinds = Counter(map(_kind, own)).items()
-        told = ", ".join(f"{number} x {kind}" if number > 1 else kind for kind, number in kinds)
-        values += [f"{what} {told}"] if told else []
+        texts = ", ".join(f"{number} x {kind}" if number > 1 else kind for kind, number in kinds)
+        values += [f"{what} {texts}"] if texts else []
     if group.captured:
         values.append(f"reads {count(len(group.captured), 'outer value')}")
     yield "", "; ".join(values)
@@ -140,8 +140,8 @@ def _shortly(answer: Answer) -> str:
 
 
 def _codes(answers: Sequence[Answer]) -> str:
-    told = (one.rule + (f" [{one.code}]" if one.code else "") for one in answers)
-    return "; ".join(told) or "no rule applies"
+    texts = (one.rule + (f" [{one.code}]" if one.code else "") for one in answers)
+    return "; ".join(texts) or "no rule applies"
 
 
 def _totals(groups: Iterable[Group], outcome: str) -> str:

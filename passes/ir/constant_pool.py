@@ -36,7 +36,7 @@ class Kept:
 
     @cached_property
     def kind(self) -> tuple[Any, ...]:
-        """What equal constants have in common, cheap to compute."""
+        """A key that equal constants have in common, cheap to compute."""
         tensor = self.tensor
         sample = _content(tensor)[:_SAMPLE]
         return (tensor.data_type, tuple(tensor.dims), tensor.data_location, sample)

@@ -101,7 +101,7 @@ class Model:
 
     @cached_property
     def has_bodies(self) -> bool:
-        """Whether any node has a body."""
+        """True if any node has a body."""
         return any(len(below) > 1 for _, below in self.graphs)
 
     @cached_property
@@ -194,7 +194,7 @@ def _read(path: Path) -> ModelProto:
 
 def _in_short(error: Exception) -> str:
     """The message in one line; parsers quote whole lines of what they could not read."""
-    said = error.args[0] if error.args else ""
-    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    argument = error.args[0] if error.args else ""
+    text = argument.decode(errors="replace") if isinstance(argument, bytes) else str(error)
     reason = " ".join(text.split())
     return reason if len(reason) <= _MOST_QUOTED else f"{reason[:_MOST_QUOTED]}..."

@@ -89,17 +89,17 @@ class Traits:
 
     @property
     def by_element(self) -> bool:
-        """Whether each element of the output is computed from those at its place."""
+        """True if each element of the output is computed from those at its place."""
         return self.shape in (Shape.ELEMENTWISE, Shape.BROADCAST)
 
     @property
     def only_moves(self) -> bool:
-        """Whether it only moves data, and computes nothing."""
+        """True if it only moves data, and computes nothing."""
         return self.work in (Work.FREE, Work.VIEW, Work.FILL, Work.MOVE)
 
     @property
     def hands_on(self) -> bool:
-        """Whether its output has the elements of its first input in order; the memory may be the
+        """True if its output has the elements of its first input in order; the memory may be the
         same."""
         named = self.work is Work.FREE and self.shape is Shape.ELEMENTWISE
         return named or self.work is Work.VIEW

@@ -183,7 +183,7 @@ class Need:
 
     @property
     def is_lacked(self) -> bool:
-        """Whether it is valid, and only a kernel is missing."""
+        """True if it is valid, and only a kernel is missing."""
         return self.elem_type in self.formal.valid
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from passes.builds.report_file import ReportFile
-from passes.builds.rows import Row, Summary
+from passes.builds.rows import Row, Summary, proof_of
 from passes.builds.task import CannotWrite, End
 from passes.pages.page import page_of
 from passes.pages.writing import as_batch_html, as_html, write
@@ -24,15 +24,17 @@ _LOOKS = {
 @dataclass(frozen=True)
 class Line:
     """A model of a batch: its row, without the report, and the address of its page, empty where
-    none is. `nodes` are counted before and after, -1 where that is not known."""
+    none is. `nodes` are counted before and after, -1 where that is not known; `proof` is empty
+    where none was asked for."""
 
     row: Row
     nodes: tuple[int, int]
     address: str
+    proof: str
 
     @property
     def look(self) -> str:
-        """How its outcome looks."""
+        """The class of its outcome in the style sheet."""
         return _LOOKS.get(self.row.end, "bad")
 
     @property
@@ -101,4 +103,4 @@ def _name(model: str) -> str:
 def _line(row: Row, address: str) -> Line:
     sizes = [one["nodes"] for one in row.report.get("sizes") or ()]
     nodes = (sizes[0], sizes[1] if row.output else -1) if sizes else (-1, -1)
-    return Line(replace(row, report={}), nodes, address)
+    return Line(replace(row, report={}), nodes, address, proof_of(row))

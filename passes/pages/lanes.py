@@ -57,7 +57,7 @@ class Lane:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was done to it, or refused."""
+        """True if anything was done to it, or refused."""
         return bool(self.steps or self.refusals)
 
     @property
@@ -96,8 +96,8 @@ class _Loop:
     @property
     def fate(self) -> Hashable:
         """The same for loops that became the same in the same way."""
-        told = sorted((one.rule, one.note, one.code) for one in self.records)
-        return tuple(map(op_of, self.nodes)), tuple(told)
+        done = sorted((one.rule, one.note, one.code) for one in self.records)
+        return tuple(map(op_of, self.nodes)), tuple(done)
 
 
 def _assign(records: Iterable[Record], loops: Sequence[_Loop]) -> None:
@@ -285,15 +285,15 @@ def _became(nodes: Sequence[NodeProto], moved: int) -> str:
         return "is removed, or its outputs have other names"
     ops = Counter(op_of(one) for one in _with_branches(nodes))
     loops = {op: ops[op] for op in ("Scan", "Loop") if ops[op]}
-    told = [_counted(count, op) for op, count in loops.items()]
+    parts = [_counted(count, op) for op, count in loops.items()]
     others = ops.total() - sum(loops.values())
     cells = [op for op in ("LSTM", "GRU", "RNN", "Attention") if ops[op]]
-    told += [f"{_counted(others, 'node')} outside" if loops else _counted(others, "node")] * (
+    parts += [f"{_counted(others, 'node')} outside" if loops else _counted(others, "node")] * (
         others > 0
     )
     with_cells = f", {', '.join(cells)} among them" if cells else ""
     left = f"; {_counted(moved, 'node')} moved out of the loop" if moved else ""
-    return f"becomes {' and '.join(told)}{with_cells}{left}"
+    return f"becomes {' and '.join(parts)}{with_cells}{left}"
 
 
 def _steps(records: Sequence[Record]) -> list[Step]:

@@ -15,6 +15,7 @@ from passes.pages.refusals import Refusals, grouped
 from passes.pages.trials import Table, table_of
 from passes.report import Checked, Size
 from passes.targets.finding import described
+from passes.verify.reproducer import AFTER, BEFORE
 
 #: Bars that are shown of the rules and of the verification of their rewrites.
 _MOST_BARS = 8
@@ -48,7 +49,7 @@ class Number:
 
     @property
     def changed(self) -> bool:
-        """Whether it is another one."""
+        """True if it differs."""
         return bool(self.after) and self.before != self.after
 
 
@@ -89,7 +90,7 @@ class Page:
 
     @property
     def compares(self) -> bool:
-        """Whether any lane has two sides."""
+        """True if any lane has two sides."""
         return any(lane.after is not None for lane in self.lanes)
 
     @property
@@ -99,9 +100,15 @@ class Page:
 
 
 def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
-    """The page of a report; the model before and after is read from the files that it names."""
+    """The page of a report; the model before and after is read from the files that it names. After
+    a mismatch they are those of the reproducer, if the part of the model that differs has a loop.
+    """
     before = _model(report.input[0].path if report.input else "")
     after = _model(report.output[0].path if report.output else "")
+    if report.reproducer:
+        sides = [_model(f"{Path(report.reproducer, name)}") for name in (BEFORE, AFTER)]
+        if sides[0] is not None and Size.of(sides[0]).loops:
+            before, after = sides
     if report.end is End.UNCHANGED and after is None:
         after = before
     command = ", ".join(ran.command for ran in report.commands) or report.command
@@ -111,6 +118,8 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
     if report.checked is not None:
         remarks += report.checked.notes
         remarks += [f"not reached: {one}" for one in report.checked.unreached]
+    if report.proof is not None:
+        remarks += [report.proof.line, *(f"assumed: {one}" for one in report.proof.assumed)]
     return Page(
         " ".join(files),
         command,
@@ -144,7 +153,7 @@ def _banner(report: ReportFile) -> Banner:
     if report.command == "verify" and checked is not None:
         words = {"verified": ("good", "Agree"), "mismatch": ("bad", "Mismatch")}
         look, verdict = words.get(checked.verdict, ("refused", "Not compared"))
-        return Banner(look, verdict, _told(checked))
+        return Banner(look, verdict, _verdict_sentence(checked))
     if report.error:
         return Banner(look, verdict, report.error)
     if report.end is End.UNCHANGED:
@@ -152,13 +161,15 @@ def _banner(report: ReportFile) -> Banner:
     if checked is None:
         return Banner("refused", "Written, not verified", "Verification was turned off.")
     if checked.verdict != "verified":
-        return Banner("refused", "Written, not verified", _told(checked))
+        return Banner("refused", "Written, not verified", _verdict_sentence(checked))
     written = report.output[0].path if report.output else ""
-    told = str(checked).removeprefix("verified: ")
-    return Banner(look, verdict, f"{written} agrees with the original: {told}.")
+    summary = str(checked).removeprefix("verified: ")
+    if report.proof is not None and report.proof.is_proven:
+        verdict = "Written, verified and proven"
+    return Banner(look, verdict, f"{written} agrees with the original: {summary}.")
 
 
-def _told(checked: Checked) -> str:
+def _verdict_sentence(checked: Checked) -> str:
     """A verdict in a sentence that does not repeat it."""
     if checked.verdict != "verified":
         return f"{checked.reason}."

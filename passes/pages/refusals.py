@@ -102,8 +102,8 @@ def _helps() -> dict[str, str]:
     """The help of each option of a command that rewrites."""
     declared = [*(command.options for command in load_commands().values()), Delivery]
     return {
-        f"--{option.key}": option.says.help
+        f"--{option.key}": option.help.text
         for options in declared
         for option in options_of(options).values()
-        if "cli" in option.says.shown
+        if "cli" in option.help.shown
     }

@@ -50,7 +50,7 @@ class Row:
     place: str
     count: int
     verdict: str
-    told: str
+    summary: str
     strips: Sequence[Strip]
 
 
@@ -101,8 +101,8 @@ def _row(title: str, place: str, count: int, checked: Checked) -> Row:
         lines = [tried.sentence, tried.inputs, tried.worst and f"worst: {tried.worst}"]
         cell = Cell(_LOOKS[tried.status], tried.case, tried.status, list(filter(None, lines)))
         strips.setdefault(tried.executor, []).append(cell)
-    told = str(checked).removeprefix("verified: ")
+    summary = str(checked).removeprefix("verified: ")
     if checked.verdict != "verified":
-        told = checked.reason
+        summary = checked.reason
     found = [Strip(name, cells) for name, cells in strips.items()]
-    return Row(title, shortened(place, 90), count, checked.verdict, told, found)
+    return Row(title, shortened(place, 90), count, checked.verdict, summary, found)

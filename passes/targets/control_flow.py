@@ -1,4 +1,4 @@
-"""Whether a target takes an If, Loop or Scan: what its branches, values and trip count are."""
+"""Finds what a target does not take of an If, Loop or Scan: branches, values, trip counts."""
 
 from __future__ import annotations
 

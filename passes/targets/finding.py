@@ -53,9 +53,9 @@ def described(findings: Iterable[Finding]) -> list[str]:
 def _described(first: Finding, group: Sequence[Finding]) -> str:
     sure = first.confidence + (", answers wrongly" if first.otherwise != "refuses" else "")
     op = f" ({first.op})" if first.op else ""
-    told = f"{first.sentence} [{first.code}, {sure}]"
+    text = f"{first.sentence} [{first.code}, {sure}]"
     if len(group) == 1:
-        return f"{first.path}{op}: {told}"
+        return f"{first.path}{op}: {text}"
     folders = {finding.folder for finding in group}
     places = f"under {folders.pop()}" if len(folders) == 1 else f"as {first.path}"
-    return f"{len(group)} x {first.op or first.code}, {places}: {told}"
+    return f"{len(group)} x {first.op or first.code}, {places}: {text}"

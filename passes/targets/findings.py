@@ -38,7 +38,7 @@ class Checked:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is."""
+        """True if there are none."""
         return not self.findings
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether a target takes a node without bodies: its operator, version, types and attributes."""
+"""Finds what a target does not take of a node without bodies: operator, version, types, ..."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class LoopSupport:
 
     @property
     def reach(self) -> int:
-        """How many Loops are accepted: none, some, or all."""
+        """The number of Loops that are accepted: none, some, or all."""
         any_count = len(self.trip_count) == 3 and self.most_trips is None and self.captures
         any_values = self.carried != "same shape" and self.collected == "any"
         return self.taken + (self.taken and any_count and any_values)
@@ -137,7 +137,7 @@ class ScanSupport:
 
     @property
     def reach(self) -> int:
-        """How many Scans are accepted, except those of version 8: none, some, or all."""
+        """The number of Scans that are accepted, except those of version 8: none, some, or all."""
         any_length = self.zero and self.captures and not self.static and self.most is None
         return self.taken + (self.taken and any_length)
 

@@ -62,13 +62,13 @@ class Remedy:
         return self.command, self.options
 
     def __str__(self) -> str:
-        said = [self.command]
+        words = [self.command]
         declared = options_of(command_named(self.command).options)
         for name, value in self.options.items():
             flag = f"--{declared[name].key}"
             values = value if isinstance(value, tuple) else (value,)
-            said += [flag] if value is True else [f"{flag} {one}" for one in values]
-        return " ".join(said)
+            words += [flag] if value is True else [f"{flag} {one}" for one in values]
+        return " ".join(words)
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ def _candidates(
         yield "simplify", {"rules": ("carry-captures",)}
     if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
         yield "simplify", {"rules": ("forward-cell",)}
-    told = [one for one in state.checked.findings if one.op in _RECURRENT]
-    if any(one.code != "operator-version" for one in told):
+    recurrent = [one for one in state.checked.findings if one.op in _RECURRENT]
+    if any(one.code != "operator-version" for one in recurrent):
         yield from _best(state, profile, [("expand", {"form": form}) for form in Form])
     if codes & _CONTROL_FLOW:
         yield from (("optimize", {"target": target}) for target in _forms(profile))

@@ -1,4 +1,4 @@
-"""What is known of the values of one row, and writing nodes that work on all rows."""
+"""Facts about the values of one row, and the writer of nodes that work on all rows."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Axis:
 
 
 class NeedsRows(Exception):
-    """What was to be written for an axis that may be empty would be wrong there."""
+    """The nodes for an axis that may be empty would be wrong for an empty one."""
 
 
 @dataclass(frozen=True)
 class RowsWriter(Writer):
-    """What a rule sees and writes with. All names are unique, at every depth of the body.
+    """The facts that a rule sees, and its writer. All names are unique, at every depth of the body.
 
     `carrying` are the names that carry the axis; it grows as nodes are written. A name keeps
     its meaning but for the axis. Ranks, dims and axes are those of one row.

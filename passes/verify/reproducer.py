@@ -52,8 +52,8 @@ _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a mismatch was found: the command, and which rewrites took place. `exact`: floats had to
-    be equal bit for bit."""
+    """The circumstances of a mismatch: the command, and the rewrites. `exact`: floats had to be
+    equal bit for bit."""
 
     command: str
     path: str
@@ -104,8 +104,8 @@ def save(
             sentence=sentence,
             seen="\n".join(seen.lines(failure)),
             data_set=DATA_SET,
-            expected=_told(failure.expected if failure else None),
-            actual=_told(failure.actual if failure else None),
+            expected=_answer(failure.expected if failure else None),
+            actual=_answer(failure.actual if failure else None),
             options=_options(seen, failure),
         )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
@@ -149,7 +149,7 @@ def _save_data(
             value_files.write(folder, name, outcome.outputs, model.graph.output)
 
 
-def _told(outcome: Outcome | None) -> str:
+def _answer(outcome: Outcome | None) -> str:
     return "" if outcome is not None else " (none: it does not answer)"
 
 

@@ -233,9 +233,9 @@ class _Trials:
         now = time.monotonic()
         end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
         original, _ = self._sides[0]
-        told = itertools.islice(suspects(self._base, mentioned), _MOST_SUSPECTS)
+        chosen = itertools.islice(suspects(self._base, mentioned), _MOST_SUSPECTS)
         others = nearby(self._base, mentioned.numbers) if unreached(model, self._reached) else ()
-        cases = [(case, True) for case in told]
+        cases = [(case, True) for case in chosen]
         cases += [(case, False) for case in itertools.islice(others, _MOST_SEARCHED)]
         cases += [(case, True) for case in endless_but_for_conditions(self._base, uses)]
         for case, suspect in cases:

@@ -43,8 +43,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What `Tidy` needs to clean a branch: `outer` returns constants from outside,
-    `type_of` the types that are certain; what computes `doubts` stays even if it is unread."""
+    """The context in which `Tidy` cleans a branch: `outer` returns constants from outside,
+    `type_of` the types that are certain; nodes that compute `doubts` stay even if unread."""
 
     outer: Callable[[str], Array | None]
     type_of: Callable[[str], TypeProto | None]

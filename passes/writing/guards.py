@@ -90,7 +90,7 @@ def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: 
 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:
-    """Which lengths lie in 0..time, a bool vector."""
+    """A bool vector: true for lengths in 0..time."""
     if author.opset >= CLIP_TAKES_INTEGERS:
         clipped = author.op("Clip", lengths, author.int(0), time)
         return author.op("Equal", lengths, clipped)

@@ -37,6 +37,8 @@ small = ["simplify"]
 budget = 20
 seed = 7
 inputs = "inputs.npz"
+require-proof = true
+prove-budget = 5
 
 [[overrides]]
 models = ["models/large/*"]
@@ -72,7 +74,14 @@ def test_all_that_a_build_says(folder: Path) -> None:
     assert limits == Limits(90, 2048 << 20)
     assert task.output == os.path.normpath("build/a/m.opset{opset}.onnx")
     assert task.pipeline.dims == {"batch": 4}
-    said = {"verify_budget": 20.0, "seed": 7, "inputs": "inputs.npz", "assume": ("non-empty",)}
+    said = {
+        "verify_budget": 20.0,
+        "seed": 7,
+        "inputs": "inputs.npz",
+        "assume": ("non-empty",),
+        "require_proof": True,
+        "prove_budget": 5.0,
+    }
     assert task.pipeline.commands == (
         Upgrade(**said),
         Optimize(target="loop-only", max_nodes=5000, **said),

@@ -12,7 +12,7 @@ import pytest
 from onnx import parser
 
 from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
-from tests.cli.test_command_line import fails, run
+from tests.cli.calling import fails, run
 from tests.inspection.test_inspecting import LAYERS
 
 

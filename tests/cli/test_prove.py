@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from click.testing import Result
 from typer.testing import CliRunner
 
 from passes.__main__ import app
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden_models"
+
+CLAMPED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[T] x) => (float[T] y) {
+   most = Constant <value_float = 70000.0> ()
+   y = Min (x, most)
+}"""
 
 
 def sides(name: str) -> list[str]:
@@ -37,9 +44,75 @@ def test_not_modelled() -> None:
     assert "GRU is not modelled" in done.output
 
 
+def test_disproven(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.onnxtxt", tmp_path / "after.onnxtxt"
+    before.write_text(CLAMPED)
+    after.write_text(CLAMPED.replace("most)", "x)"))
+    report, folder = tmp_path / "proof.json", tmp_path / "after.onnxtxt.reproducer"
+    asked = ["prove", str(before), str(after), "--executor", "reference", "--json", str(report)]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 4
+    assert f"{after}: disproven by x: float32[" in done.output
+    proof = json.loads(report.read_text())
+    assert (proof["verdict"], proof["code"], len(proof["inputs"])) == ("disproven", "mismatch", 1)
+    assert proof["where"] == []
+    again = ["verify", str(before), str(after), "--inputs", str(folder / "test_data_set_0")]
+    assert CliRunner().invoke(app, again).exit_code == 4
+
+
+def test_an_executor_that_cannot_run_the_original() -> None:
+    done = CliRunner().invoke(app, ["prove", *sides("lower/sum"), "--executor", "tract"])
+    assert done.exit_code == 2
+
+
 def test_no_model(tmp_path: Path) -> None:
     empty = tmp_path / "empty.onnx"
     empty.write_bytes(b"")
     done = CliRunner().invoke(app, ["prove", str(empty), str(empty)])
     assert done.exit_code == 1
     assert "the file is empty" in done.output
+
+
+def rewrites(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--executor", "reference"])
+
+
+def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
+    before, _ = sides("lower/sum")
+    report, page = tmp_path / "report.json", tmp_path / "report.html"
+    written = ["-o", str(tmp_path / "out.onnx"), "--json", str(report), "--html", str(page)]
+    done = rewrites("lower", before, *written, "--require-proof")
+    assert done.exit_code == 0
+    assert "\n  proven for all inputs, sizes and trip counts" in done.output
+    proof = json.loads(report.read_text())["proof"]
+    assert (proof["verdict"], proof["code"]) == ("proven", "")
+    assert "axes of one name have one size" in proof["assumed"]
+    assert "Written, verified and proven" in page.read_text()
+
+
+def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
+    tmp_path: Path,
+) -> None:
+    before, _ = sides("hoist-invariants/random_stays")
+    out, report = tmp_path / "out.onnx", tmp_path / "report.json"
+    written = ["hoist", before, "-o", str(out), "--json", str(report)]
+    done = rewrites(*written, "--require-proof")
+    assert done.exit_code == 3
+    assert "the outcome is not proven: operator: main/loop_0.body/" in done.output
+    assert not out.exists()
+    assert json.loads(report.read_text())["proof"]["code"] == "operator"
+    done = rewrites(*written, "--prove")
+    assert done.exit_code == 0
+    assert "  not proven: operator: main/loop_0.body/" in done.output
+    assert out.exists()
+
+
+def test_a_build_counts_proofs(tmp_path: Path) -> None:
+    models = [sides(name)[0] for name in ("lower/sum", "lower/strings")]
+    summary = tmp_path / "summary.md"
+    done = rewrites(
+        "lower", *models, "--out-dir", str(tmp_path), "--prove", "--markdown", str(summary)
+    )
+    assert done.exit_code == 0
+    assert "proofs:\n  proven" in done.output
+    assert "| proven | 1 |" in summary.read_text()

@@ -22,7 +22,7 @@ def test_every_command_declares_what_it_takes() -> None:
     for command in load_commands().values():
         assert command.options.__doc__, command.name
         for option in options_of(command.options).values():
-            assert option.says.help.endswith(".") or "cli" not in option.says.shown, option
+            assert option.help.text.endswith(".") or "cli" not in option.help.shown, option
             assert option.kind.accepts(option.default) or option.default is None, option
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from passes.commands.declaring import Says
+from passes.commands.declaring import Help
 from passes.commands.options import Options
 from passes.commands.registry import command
 
@@ -41,7 +41,7 @@ from passes.commands.registry import command
 class Noop(Options):
     """Check a model, and change nothing."""
 
-    loudly: Annotated[bool, Says("Nothing yet.")] = False
+    loudly: Annotated[bool, Help("Nothing yet.")] = False
 
     @property
     def schedule(self):

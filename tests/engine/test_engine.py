@@ -19,7 +19,7 @@ from passes.errors import BadModel
 from passes.ir import scope
 from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.rule import Edit, Refused, Rewrite, Rule, Site, register
+from passes.rule import BrokenRule, Edit, Refused, Rewrite, Rule, Site, register
 from tests.written import changed
 
 NESTED = """
@@ -143,8 +143,32 @@ def test_none_is_no_answer() -> None:
     def answer(site: Site) -> Any:
         return None
 
-    with pytest.raises(TypeError, match="the rule 'toy' returned None at main/neg_0, not an Edit"):
+    with pytest.raises(BrokenRule, match="the rule 'toy' returned None at main/neg_0, not an Edit"):
         round_of(NESTED, a_rule("Neg", answer))
+
+
+def test_a_rule_that_fails_is_named_with_the_site() -> None:
+    def failing(site: Site) -> Edit:
+        raise KeyError("axis")
+
+    with pytest.raises(BrokenRule, match="the rule 'toy' failed at main/neg_0: KeyError: 'axis'"):
+        round_of(NESTED, a_rule("Neg", failing))
+
+
+def test_an_invalid_edit_is_the_fault_of_its_rule() -> None:
+    sentence = "the rule 'second' returned an invalid Edit at main/if_1.else_branch/abs_0: "
+    rules = [a_rule("Neg", renaming("Sign"), "first"), a_rule("Abs", renaming("Abbs"), "second")]
+    with pytest.raises(BrokenRule, match=f"{sentence}.* opset 16 has no operator Abbs"):
+        Engine(rules).fixpoint(Model(onnx.parser.parse_model(NESTED)))
+
+
+def test_an_edit_without_the_output_that_is_read_is_invalid() -> None:
+    def unread(site: Site) -> Edit:
+        return Edit((helper.make_node("Abs", site.node.input, ["other"]),))
+
+    sentence = "the rule 'toy' returned an invalid Edit at main/neg_0: .*'first' is defined nowhere"
+    with pytest.raises(BrokenRule, match=sentence):
+        Engine([a_rule("Neg", unread)]).fixpoint(Model(onnx.parser.parse_model(NESTED)))
 
 
 def test_an_invalid_node_is_said_with_its_path() -> None:

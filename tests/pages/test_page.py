@@ -12,10 +12,13 @@ from onnx import ModelProto
 
 from passes.builds.report_file import ReportFile
 from passes.ir.model import Model
+from passes.ir.protos import copied
+from passes.ir.scope import subgraphs
 from passes.pages.drawing import Arrow, Box, shortened
 from passes.pages.lanes import lanes_of
 from passes.pages.page import Page, page_of
 from passes.pages.writing import as_html
+from passes.rule import RULES, Edit, NothingToDo, Rule, Site, nodes_of
 from passes.testing import as_model
 from tests.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after, report_of
 
@@ -137,6 +140,32 @@ class TestLanes:
         assert not lane.after.boxes
         assert lane.became == "becomes 14 nodes"
         assert [(step.rule, step.verdict) for step in lane.steps] == [("unroll", "verified")]
+
+    def test_after_a_mismatch_both_sides_are_drawn(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A wrong rule exchanges an operator of the body."""
+
+        def wrong(site: Site) -> Edit:
+            """Write another body."""
+            node = copied(site.node)
+            ((_, body),) = subgraphs(node)
+            if body.node[3].op_type != "Tanh":
+                raise NothingToDo
+            body.node[3].op_type = "Sigmoid"
+            return Edit((node,))
+
+        monkeypatch.setitem(RULES, "wrong-scan", Rule("wrong-scan", wrong, nodes_of("Scan")))
+        page = page_after(
+            as_model(PROJECTION), tmp_path, ("simplify", {"rules": ["wrong-scan"], **FAST})
+        )
+        assert page.banner.verdict == "Mismatch"
+        assert page.banner.sentence.startswith("main/scan_0: reference, ")
+        (lane,) = page.lanes
+        assert lane.after is not None
+        sides = [[mark.label for mark in side.marks] for side in (lane.before, lane.after)]
+        assert ("Tanh" in sides[0], "Sigmoid" in sides[1]) == (True, True)
+        assert [(step.rule, step.verdict) for step in lane.steps] == [("wrong-scan", "mismatch")]
 
 
 class TestVerification:

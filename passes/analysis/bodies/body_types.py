@@ -29,7 +29,7 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether the shapes certainly differ: in rank, or in a number."""
+        """True if the shapes certainly differ: in rank, or in a number."""
         if self.before is None or self.after is None:
             return False
         if len(self.before) != len(self.after):

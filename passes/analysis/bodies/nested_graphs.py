@@ -71,7 +71,7 @@ class NestedGraph:
 
     @property
     def is_branch(self) -> bool:
-        """Whether the graph may not run although the site's body does."""
+        """True if the graph may not run although the site's body does."""
         return self.outer is not None
 
     @cached_property

@@ -37,7 +37,7 @@ class Atom:
 
     @property
     def negative(self) -> bool:
-        """Whether it may be below zero."""
+        """True if it may be below zero."""
         return self.within[0] < 0
 
     def __str__(self) -> str:
@@ -213,7 +213,7 @@ class Ints:
 
     @property
     def exact(self) -> bool:
-        """Whether no number wraps, so that a cast keeps them."""
+        """True if no number wraps, so that a cast keeps them."""
         return all(item.fits(self.elem_type) for item in self.items)
 
     def cast(self, elem_type: int) -> Ints | None:

@@ -1,4 +1,4 @@
-"""Whether the shapes at hand keep an op from failing where the original may not have run it.
+"""Proves that an op fits its shapes, so that it cannot fail where the original did not run it.
 
 A body that never runs, or a branch that is not taken, may hold ops that do not fit what they
 would read. What is not proven to fit here may fail. Two sizes with one symbol are proven to be

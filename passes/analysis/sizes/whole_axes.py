@@ -54,12 +54,12 @@ class Cut:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the axis stays as it is."""
+        """True if the axis stays as it is."""
         return (self.start, self.step) == (0, 1) and self.end is not None and self.end >= END
 
     @property
     def keeps_size(self) -> bool:
-        """Whether the axis stays as it is, or is reversed."""
+        """True if the axis stays as it is, or is reversed."""
         end = 0 if self.end is None else self.end
         return self.is_whole or ((self.start, self.step) == (-1, -1) and end < -END)
 

@@ -88,7 +88,7 @@ class TripCount:
 
     @property
     def unlimited(self) -> bool:
-        """Whether it is a Loop without M, which nothing but a condition ends."""
+        """True if it is a Loop without M, which nothing but a condition ends."""
         return self._is_loop and not self.form.trip_count
 
     # -- conditions ---------------------------------------------------------------------------
@@ -102,24 +102,24 @@ class TripCount:
 
     @cached_property
     def ends_early(self) -> bool:
-        """Whether what the body computes, or sequence_lens, may end it."""
+        """True if what the body computes, or sequence_lens, may end it."""
         return bool(self.form.lengths) or not never_ends(self.site, self.form)
 
     @property
     def conditional(self) -> bool:
-        """Whether fewer iterations may run than `size`."""
+        """True if fewer iterations may run than `size`."""
         return bool(self.starts) or self.ends_early
 
     # -- the first iteration ------------------------------------------------------------------
 
     @cached_property
     def always_runs(self) -> bool:
-        """Whether an iteration runs in every run of the model, proven or assumed by the user."""
+        """True if an iteration runs in every run of the model, proven or assumed by the user."""
         return self._surely_runs or (self.site.assumes("non-empty") and self.runs_if_non_empty)
 
     @cached_property
     def never_runs(self) -> bool:
-        """Whether no iteration runs, whatever the inputs."""
+        """True if no iteration runs, whatever the inputs."""
         if not self._is_loop:
             return self.declared == 0
         first = self.site.constant(self.starts) if self.starts else None
@@ -128,14 +128,14 @@ class TripCount:
 
     @cached_property
     def at_most_once(self) -> bool:
-        """Whether no second iteration runs; a Scan-8 may run one for each row of the batch."""
+        """True if no second iteration runs; a Scan-8 may run one for each row of the batch."""
         if self._is_loop:
             return self.size.number == 1
         return self.declared == 1 and self.form.kind is Kind.SCAN
 
     @cached_property
     def runs_if_non_empty(self) -> bool:
-        """Whether an iteration runs in every run of the model in which no size is 0, but for those
+        """True if an iteration runs in every run of the model in which no size is 0, but for those
         that conditions decide."""
         if not self._is_loop:
             return not self.never_runs
@@ -159,7 +159,7 @@ class TripCount:
 
     @cached_property
     def evidently_runs(self) -> bool:
-        """Whether it always runs by constants and types alone, or by a static trip count."""
+        """True if it always runs by constants and types alone, or by a static trip count."""
         if not self._is_loop:
             return self._surely_runs
         if self.static is not None:
@@ -168,7 +168,7 @@ class TripCount:
 
     @property
     def rests_on_proof(self) -> bool:
-        """Whether the proof that the loop runs, or a part of it, depends on nodes before it."""
+        """True if the proof that the loop runs, or a part of it, depends on nodes before it."""
         if self.always_runs or not self._is_loop or self.unlimited:
             return self.always_runs
         condition = self.form.condition
@@ -199,7 +199,7 @@ class TripCount:
 
     @cached_property
     def only_equalities(self) -> bool:
-        """Whether the guards compare nothing else."""
+        """True if the guards compare nothing else."""
         return None not in self._guarding.values()
 
     def vanishes(self, slack: Affine) -> Affine:
@@ -234,7 +234,7 @@ class TripCount:
 
     @property
     def can_be_computed(self) -> bool:
-        """Whether the model can compute before the loop whether it runs, and branch on that."""
+        """True if the model can compute before the loop whether it runs, and branch on that."""
         if self.site.options.no_branches:
             return False
         return self.form.kind is not Kind.SCAN_8 and self.site.target >= LESS_TAKES_INTEGERS

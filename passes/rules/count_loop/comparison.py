@@ -26,12 +26,12 @@ class Comparison:
 
     @property
     def upwards(self) -> bool:
-        """Whether it holds below the bound."""
+        """True if it holds below the bound."""
         return self.op.startswith("Less")
 
     @property
     def strict(self) -> bool:
-        """Whether it does not hold at the bound."""
+        """True if it does not hold at the bound."""
         return not self.op.endswith("Equal")
 
     @property

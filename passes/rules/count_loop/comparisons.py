@@ -43,7 +43,7 @@ class Operand:
 
     @property
     def exact(self) -> bool:
-        """Whether no other integer rounds to the same float, so that all comparisons are exact."""
+        """True if no other integer rounds to the same float, so that all comparisons are exact."""
         number = None if self.value is None else self.value.number
         return not self.limit or (number is not None and abs(number) < self.limit)
 

@@ -77,7 +77,7 @@ class DissolvingPlan:
 
     @property
     def pays(self) -> bool:
-        """Whether the loop costs more than what replaces it."""
+        """True if the loop costs more than what replaces it."""
         body = self.body
         saving = Gains(body, body.varying, self.readers)
         saved = sum(map(saving.of, self.needed)) + START * (len(self.form.scanned) + 1)

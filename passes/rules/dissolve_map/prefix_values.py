@@ -82,7 +82,7 @@ class PrefixValues:
 
     @property
     def _is_final_float(self) -> bool:
-        """Whether only the last sum is read; onnxruntime's ReduceSum of integers does not wrap."""
+        """True if only the last sum is read; onnxruntime's ReduceSum of integers does not wrap."""
         return self.recurrence.elem_type in FLOATS and not (self.uses.before or self.uses.after)
 
     def _write_last(self) -> None:

@@ -153,7 +153,7 @@ class Expansion:
         return spelling.filled(self.author, shape, self.form.elem_type, 0)
 
     def _mask(self) -> str:
-        """Where the rows are not yet at their ends, bool [steps, rows, 1]; "" where all take all
+        """A mask that is true until a row ends, bool [steps, rows, 1]; "" if all rows take all
         steps."""
         form, author, site = self.form, self.author, self.site
         if not form.lengths:

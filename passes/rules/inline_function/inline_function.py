@@ -145,10 +145,10 @@ def _lacking(node: NodeProto, opset: int) -> Iterator[str]:
         for taken, name in zip(schema.inputs, node.input, strict=False):
             if not name and taken.option == defs.OpSchema.FormalParameterOption.Single:
                 yield f"{op} has no input {taken.name!r}"
-        said = {one.name for one in node.attribute}
+        given = {one.name for one in node.attribute}
         required = {name for name, one in schema.attributes.items() if one.required}
-        if not said >= required or (op == "Constant" and not said):
-            yield f"{op} has no attribute {min(required - said, default='value')!r}"
+        if not given >= required or (op == "Constant" and not given):
+            yield f"{op} has no attribute {min(required - given, default='value')!r}"
     for _, graph in scoping.subgraphs(node):
         if not all(scoping.output_names(graph)):
             yield f"a body of {op} gives it back"

@@ -74,12 +74,12 @@ class _Lowering:
 
     @property
     def valid_inputs(self) -> bool:
-        """Whether inputs on which the Scan fails may be ignored."""
+        """True if inputs on which the Scan fails may be ignored."""
         return self.site.assumes("valid-inputs")
 
     @property
     def needs_company(self) -> bool:
-        """Whether to carry a dummy value, which Loop-1 requires."""
+        """True if a dummy value is to be carried, which Loop-1 requires."""
         return not self.form.carried and self.author.opset < LOOP_MAY_CARRY_NOTHING
 
     def write(self) -> None:

@@ -28,7 +28,7 @@ class LoweredBody:
     author: Author
     body: GraphProto
     needs_company: bool
-    """Whether to carry a dummy value, which Loop-1 requires."""
+    """True if a dummy value is to be carried, which Loop-1 requires."""
 
     def graph(self, last: str) -> GraphProto:
         """Write it; `last` is the last iteration number where some input is reversed."""
@@ -76,7 +76,7 @@ class LoweredBody:
             result = copied(value)
             known = site.body_type_of("body", form.body_outputs[position])
             collects = position >= len(form.carried)
-            if known is not None and _says_more(known, result.type, sizes=collects):
+            if known is not None and _is_more_precise(known, result.type, sizes=collects):
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
                 carried = form.carried[position]
@@ -109,7 +109,7 @@ class LoweredBody:
         return self.site.assumes("valid-inputs") or stable[name]
 
 
-def _says_more(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:
+def _is_more_precise(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:
     """Return whether a known type has a rank where the declared one has none, or (`sizes`) a
     size."""
     dims, declared_dims = dims_of(known), dims_of(declared)

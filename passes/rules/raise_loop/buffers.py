@@ -121,7 +121,7 @@ class Buffers:
         return Written(node.input[2], row, False)
 
     def _where(self, carried: Carried, node: NodeProto) -> Written | None:
-        """Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
+        """The write Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
         equal = self.integers.source(node.input[0])
         buffer, element = self.types.dims(carried.body_input), self.types.dims(node.input[1])
         if node.input[2] != carried.body_input or equal is None or op_of(equal) != "Equal":

@@ -39,7 +39,7 @@ class ScanOutput:
 
     @property
     def finishes(self) -> bool:
-        """Whether there is something left to do after the Scan."""
+        """True if there is something left to do after the Scan."""
         return self.joined or bool(self.begins_with)
 
     @property

@@ -101,7 +101,7 @@ class Raising:
 
     @property
     def non_empty(self) -> bool:
-        """Whether at least one iteration runs, proven or assumed."""
+        """True if at least one iteration runs, proven or assumed."""
         return self.trips.always_runs
 
     def assumes(self, assumption: str) -> bool:

@@ -56,14 +56,14 @@ class EndsWriter:
 
     @cached_property
     def _mask(self) -> str:
-        """Whether a row goes on, bool [time, batch, 1], by the mask."""
+        """True until a row ends, bool [time, batch, 1], by the mask."""
         assert self.ends.mask is not None
         mask = time_first(self.body, self.author, self.ends.mask, Length(""))
         return self.author.op("Not", mask) if self.ends.inverse else mask
 
     @cached_property
     def goes_on(self) -> str:
-        """Whether a row goes on, bool [time, batch, 1], by its length; a reverse loop begins with
+        """True until a row ends, bool [time, batch, 1], by its length; a reverse loop begins with
         the last element."""
         author = self.author
         length = spelling.size_of_axis(author, *self.sizes.time)
@@ -77,13 +77,13 @@ class EndsWriter:
         return [*found, self._is_prefix()] if self.ends.mask else found
 
     def _is_finite(self, name: str) -> str:
-        """Whether no element is infinite or NaN."""
+        """A bool that is true if no element is infinite or NaN."""
         zero = self.author.value(np.zeros((), np.float32), "zero")
         total = spelling.total(self.author, self.author.op("Mul", name, zero))
         return self.author.op("Equal", total, zero)
 
     def _is_prefix(self) -> str:
-        """Whether the mask is true, then false, in each row."""
+        """A bool that is true if the mask is true, then false, in each row."""
         author = self.author
         differs = author.op("Not", author.op("Equal", self._mask, self.goes_on))
         number = spelling.total(author, author.op("Cast", differs, to=TensorProto.INT32))
@@ -97,7 +97,7 @@ class EndsWriter:
         return author.op("Where", some, value, initial, outputs=[output] if output else ())
 
     def collected(self, author: Author, rows: str, last: str) -> str:
-        """What is collected, [time, batch, hidden]: beyond the end, the filling or the last
+        """The collected value, [time, batch, hidden]: beyond the end, the filling or the last
         output, which is the initial one at the start of a reverse loop."""
         ends = self.ends
         if ends.filling:

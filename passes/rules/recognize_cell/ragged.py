@@ -42,8 +42,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Ends:
-    """Where rows end: after `lengths` elements, int [batch], or where the scanned bool [batch, 1]
-    `mask` becomes false, or true where `inverse`.
+    """The ends of rows: after `lengths` elements, int [batch], or when the scanned bool [batch, 1]
+    `mask` becomes false, or true if `inverse`.
 
     `counter` is the carried iteration number, `repeated` the carried last output. Beyond the end,
     `filling` is collected, or the last output where it is empty, which is

@@ -31,7 +31,7 @@ class CellSizes:
 
     @cached_property
     def flat(self) -> bool:
-        """Whether elements and states are vectors, without an axis of a batch."""
+        """True if elements and states are vectors, without an axis of a batch."""
         form = self.body.form
         names = [form.scanned[0].body_input, *(one.body_input for one in form.carried)]
         return all(len(dims_of(self.body.rows.types.get(name)) or ()) == 1 for name in names)

@@ -37,7 +37,7 @@ class ElementForm:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the state is kept as it is."""
+        """True if the state is kept as it is."""
         return self.decays == ((() if self.tropical else (Term(),)),)
 
     @property

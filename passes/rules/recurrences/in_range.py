@@ -1,4 +1,4 @@
-"""Whether the numbers of a block are such that the form of its states is exact enough."""
+"""Writes the condition that the form of the states of a block is exact enough for its numbers."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class MatrixForm:
 
     @property
     def reads_before(self) -> bool:
-        """Whether the state is read before its update."""
+        """True if the state is read before its update."""
         reads = (before for out in self.outputs for _, before in out.products)
         return self.correction is not None or any(reads)
 
@@ -148,12 +148,12 @@ class MatrixForm:
 
     @property
     def decays(self) -> bool:
-        """Whether the state decays."""
+        """True if the state decays."""
         return self.state.decays != (Term(),)
 
     @property
     def decays_by_row(self) -> bool:
-        """Whether each row of the state has a decay of its own."""
+        """True if each row of the state has a decay of its own."""
         return any(self.along in term.indices for term in self.state.decays)
 
 

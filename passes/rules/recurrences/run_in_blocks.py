@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
-from passes.ir.operators import called_key, is_scan_9, op_of
+from passes.ir.operators import called_key, is_scan_9, op_of, plain_domain
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
@@ -60,10 +60,15 @@ def run_in_blocks(site: Site) -> Edit:
     try:
         found = stages(body)
     except NotLinear:
-        calls = [node for node in body.nodes if called_key(node) in body.functions]
+        foreign = [node for node in body.nodes if plain_domain(node.domain)]
+        calls = [node for node in foreign if called_key(node) in body.functions]
         if calls and body.form.carried:
             sentence = "its steps call functions, which `convert --inline all` writes out"
             raise Refused("function", sentence, [site.path, op_of(calls[0])]) from None
+        if foreign and body.form.carried:
+            op = op_of(foreign[0])
+            sentence = f"{op} belongs to another domain: whether a state is linear is unknown"
+            raise Refused("no-rule", sentence, [site.path, op]) from None
         if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"

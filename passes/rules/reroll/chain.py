@@ -49,8 +49,8 @@ class Chain:
     copies: tuple[tuple[int, ...], ...]
 
     def wires(self) -> list[list[Wire]] | None:
-        """What each place reads; None where the copies do not read the same way, or one reads what
-        another than the one before it computed."""
+        """The sources that each place reads; None if the copies do not read the same way, or one
+        reads a value of a copy that is not the one before it."""
         homes = self.homes()
         found = [[self._wire(homes, row) for row in self._rows(ranks)] for ranks in self.families]
         wires = [[wire for wire in row if wire is not None] for row in found]
@@ -133,7 +133,8 @@ class _Joining:
         return {sign: readers[0] for sign, readers in found.items() if len(readers) == 1}
 
     def _inner(self, reader: int, index: int) -> tuple[tuple[int, int] | None, ...] | None:
-        """What a node reads of a copy; None where it reads others than that and the one before."""
+        """The sources that a node of a copy reads; None if it reads others than that copy and the
+        one before it."""
         found: list[tuple[int, int] | None] = []
         for rank, out in self.flow.reads[reader]:
             copy, place = self._homes.get(rank, (index - 1, 0))

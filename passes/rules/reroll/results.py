@@ -1,4 +1,4 @@
-"""What a graph reads of the copies of a subgraph, and how a loop gives it."""
+"""The values that a graph reads of the copies of a subgraph, as outputs of a loop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Results:
 
     @cached_property
     def joined(self) -> list[Joined]:
-        """What all copies give, as the inputs of a Concat, in order."""
+        """The values of all copies that are the inputs of a Concat, in order."""
         found = list[Joined]()
         for position in sorted(self._concats):
             homes = [self._home(name) for name in self.index.owner.node[position].input]

@@ -203,7 +203,7 @@ class Rolling:
         return True
 
     def _without_axis(self, port: Port, axis: int, rank: int) -> tuple[str, TypeProto]:
-        """What the copies have at a port without an axis of size 1, or "", with its type."""
+        """The value of the copies at a port without an axis of size 1, or "", with its type."""
         place, _ = port
         node, row, (name, *_) = self.step.node(place), self.step.wires[place], self._names(port)
         if (

@@ -1,4 +1,4 @@
-"""What the copies read of one tensor, a slice each, or of constants: as what a Scan scans."""
+"""Slices of one tensor, or constants, that the copies read: as the scanned input of a Scan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Slicing:
         self.splits: dict[str, NodeProto] = {}
 
     def of(self, wire: Outer) -> Slices:
-        """What gives each copy its own value.
+        """The tensor, or the constants, of which each copy has its own slice.
 
         Raises:
             Refused: `weights-differ`, `inputs-differ` or `unknown-shape`.
@@ -53,7 +53,7 @@ class Slicing:
         return self._parts(wire.values) or self._stacked(wire.values)
 
     def cut_by(self, node: NodeProto, row: Sequence[Wire]) -> Slices | None:
-        """What a node of each copy cuts out of one tensor; None where it does something else."""
+        """The slices that a node of each copy cuts out of one tensor; None if it does not."""
         kind = op_of(node)
         if kind not in ("Gather", "Slice") or len(row) < 2 or not all(map(_is_outer, row)):
             return None

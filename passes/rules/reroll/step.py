@@ -71,7 +71,7 @@ class Step:
         return self.author.once(row, lambda: spelling.unsqueeze(self.author, row.name, axis))
 
     def carried(self, state: State, final: str) -> Carried:
-        """What the loop carries."""
+        """The carried value of the loop."""
         initial = self.chain.flow.name(state.initial)
         new = self.whole(self.values[state.place, state.out])
         return Carried(initial, self.states[state], new, final)
@@ -128,7 +128,7 @@ class Step:
         return Row(name, slices.axis if slices.kept else None)
 
     def _squeezed(self, node: NodeProto, row: list[Wire]) -> Row | None:
-        """What a Squeeze makes of a slice that lacks the axis anyway."""
+        """The row that a Squeeze returns of a slice that lacks the axis anyway."""
         if op_of(node) != "Squeeze" or isinstance(row[0], State) or any(map(is_varying, row[1:])):
             return None
         value = self._value(row[0])

@@ -34,7 +34,7 @@ class Difference:
 
 
 class Alike(IntEnum):
-    """How closely two outcomes agree: `VALUES` if only signs of zeros differ."""
+    """The degree to which two outcomes agree: `VALUES` if only signs of zeros differ."""
 
     BITS = 0
     VALUES = 1
@@ -139,7 +139,7 @@ def _are_alike(arrays: Sequence[Array]) -> bool:
 
 @dataclass(frozen=True)
 class _How:
-    """How two values are compared, and the names of the two sides in messages."""
+    """The way to compare two values, and the names of the two sides in messages."""
 
     tolerance: Tolerance
     guessed: bool
@@ -149,7 +149,7 @@ class _How:
         return f"{left} {self.sides[0]} and {right} {self.sides[1]}"
 
     def element(self, name: str, index: tuple[int, ...], expected: Array, actual: Array) -> str:
-        """What an element is on both sides."""
+        """A sentence with an element on both sides."""
         where = f"[{', '.join(map(str, index))}]" if index else ""
         return f"{name}{where} is {self.both(_show(expected[index]), _show(actual[index]))}"
 
@@ -214,8 +214,8 @@ def _elements(
     if not count:
         return Comparison(errors=errors, elements=expected.size)
     worst = _worst(expected, actual, wrong)
-    told = how.element(name, worst, expected, actual)
-    sentence = f"{told} ({count} of {expected.size} elements differ)"
+    shown = how.element(name, worst, expected, actual)
+    sentence = f"{shown} ({count} of {expected.size} elements differ)"
     found = Difference(name, sentence, worst, expected[worst], actual[worst])
     return Comparison((found,), errors, expected.size, count)
 

@@ -16,7 +16,7 @@ from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verif
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.draw import Case
 
-#: Elements of an input that are shown, and the most characters of what is told of a case.
+#: Elements of an input that are shown, and the most characters of the text about a case.
 _FEW_ELEMENTS, _MOST_TOLD = 4, 300
 #: Why nothing was compared where no output had elements.
 EMPTY = "every compared output was empty"
@@ -121,7 +121,7 @@ class Ledger:
             dict(self.reasons.most_common()),
             self.total.errors,
             self.reduction,
-            tuple(self._told(note, count) for note, count in self.notes.most_common()),
+            tuple(self._counted(note, count) for note, count in self.notes.most_common()),
             bool(cut),
             tuple(cut),
             timed_out=self.timed_out,
@@ -165,24 +165,24 @@ class Ledger:
             return self.reasons.most_common(1)[0][0]
         return "there was no executor" if not self.executors else "there was no case"
 
-    def _told(self, note: str, count: int) -> str:
+    def _counted(self, note: str, count: int) -> str:
         times = "" if count == 1 else f" ({count} times)"
         example = self._examples[note]
         return f"{note}{times}: {example}" if example else note + times
 
 
 def _tried(executor: str, case: Case, ruling: Ruling) -> Tried:
-    """What is told of a case."""
+    """The text about a case."""
     trial = ruling.trial
     doubt = "; ".join(difference.sentence for difference in ruling.doubts)
-    inputs = ", ".join(_input(name, value) for name, value in case.feeds.items())
+    inputs = ", ".join(in_short(name, value) for name, value in case.feeds.items())
     errors = trial.comparison.errors
     worst = f"{errors.worst} ({errors.ulp:g} ULP)" if errors.worst else ""
     shown = (text[:_MOST_TOLD] for text in (doubt or trial.sentence, inputs, worst))
     return Tried(executor, case.label, trial.status, *shown)
 
 
-def _input(name: str, value: Value) -> str:
+def in_short(name: str, value: Value) -> str:
     """An input in short: its dtype, shape, and elements where these are few."""
     if isinstance(value, list):
         return f"{name}: {len(value)} values"

@@ -1,4 +1,4 @@
-"""What a user promised about the inputs, and how a broken promise differs from a wrong rewrite."""
+"""A user's promise about the inputs, and the test that tells a broken one from a wrong rewrite."""
 
 from __future__ import annotations
 

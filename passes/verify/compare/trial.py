@@ -40,7 +40,7 @@ class OutOfTime(Exception):
 
 
 class End(Enum):
-    """How a run ended."""
+    """The end of a run."""
 
     VALUE = "value"
     FAILURE = "failure"
@@ -64,7 +64,7 @@ class Ran:
 
     @property
     def end(self) -> End:
-        """How the run ended; a side without a run counts as one that the executor is unable to
+        """The end of the run; a side without a run counts as one that the executor is unable to
         run."""
         if self.outcome is not None:
             return End.VALUE
@@ -114,7 +114,7 @@ class Side:
 
     @property
     def perturbs(self) -> bool:
-        """Whether the executor can perturb its roundings."""
+        """True if the executor can perturb its roundings."""
         return isinstance(self.executor, Perturbing)
 
     def run(

@@ -31,8 +31,8 @@ class Tally:
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of one case in one executor: the `status` of its trial, a `sentence` where it
-    shows no agreement, its `inputs` in short, and the `worst` element where floats are off."""
+    """The result of one case in one executor: the `status` of its trial, a `sentence` if it shows
+    no agreement, its `inputs` in short, and the `worst` element if floats differ."""
 
     executor: str
     case: str

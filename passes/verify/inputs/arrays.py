@@ -60,7 +60,7 @@ _SHARE = 0.5
 
 @dataclass(frozen=True)
 class Manner:
-    """How to draw an array. `sizes` are the sizes of the case's dims, for integers that mean one;
+    """The way to draw an array. `sizes` are those of the case's dims, for integers that mean one;
     `mentioned` are constants of the models, `uses` what the model uses the array for, and `turn` is
     the position of the case among all.
 

@@ -96,7 +96,7 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
     declared = {value.name: dims_of(value.type) for value in inputs}
     dims: dict[str, list[Dim]] = {name: list(known) for name, known in declared.items() if known}
     batched = form.kind is Kind.SCAN_8
-    for name, found in _told_by_body(form).items():
+    for name, found in _dims_in_body(form).items():
         if name in declared and declared[name] is None:
             dims[name] = found
     tensors = [scanned.tensor for scanned in form.scanned]
@@ -138,7 +138,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
                     one_more[:] = [size if dim == known else dim for dim in one_more]
 
 
-def _told_by_body(form: LoopForm) -> dict[str, list[Dim]]:
+def _dims_in_body(form: LoopForm) -> dict[str, list[Dim]]:
     """The dims of what is fed, as far as the body declares the rank of its inputs."""
     inside = {value.name: dims_of(value.type) for value in form.body.input}
     batch: list[Dim] = [None] if form.kind is Kind.SCAN_8 else []

@@ -150,7 +150,7 @@ class Lessons:
 
 @dataclass(frozen=True)
 class _Ran:
-    """How far a run came, and what ended it."""
+    """The progress of a run, and its end."""
 
     position: tuple[float, ...]
     trouble: Trouble | None = None
@@ -179,13 +179,13 @@ class _Solving:
         for symbol in reversed(moving):
             size = self._search([symbol])
             if size is not None:
-                yield self._told({symbol: size})
+                yield self._needs_of({symbol: size})
         if len(moving) > 1:
             size = self._search(moving)
             if size is not None:
-                yield self._told(dict.fromkeys(moving, size))
+                yield self._needs_of(dict.fromkeys(moving, size))
 
-    def _told(self, sizes: Mapping[str, int]) -> Needs:
+    def _needs_of(self, sizes: Mapping[str, int]) -> Needs:
         needs = self.needs
         for symbol, size in sizes.items():
             if self.want.what == "least":

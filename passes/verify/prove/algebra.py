@@ -67,9 +67,9 @@ class Algebra(Constants):
             variables.append(made)
         return variables, self.apply(function, values)
 
-    def placeholder(self, dtype: str) -> Term:
-        """A new placeholder of an array of this element type."""
-        return self.terms.make("ph", (self.terms.serial(), dtype))
+    def placeholder(self, dtype: str, name: str) -> Term:
+        """A new placeholder of an array of this element type, shown by a name."""
+        return self.terms.make("ph", (self.terms.serial(), dtype), shown=(name,))
 
     def applied_to(self, placeholder: Term) -> Callable[[tuple[Term, ...]], Term]:
         """The elements of a placeholder, a function of indices."""
@@ -160,7 +160,7 @@ class Algebra(Constants):
                 made = self.terms.make("trips", None, args)
                 self.bound_trips(made)
                 return self.lift(made)
-        return self.terms.make(term.op, term.data, args) if args else term
+        return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
     def bound_trips(self, atom: Term) -> None:
         """Know how many iterations a loop with a condition runs at most."""
@@ -316,7 +316,8 @@ class Algebra(Constants):
         if not first:
             return recurrence
         count = len(recurrence.data)
-        states = [self.placeholder(dtype) for dtype in recurrence.data]
+        shown = zip(recurrence.data, recurrence.shown, strict=True)
+        states = [self.placeholder(dtype, name) for dtype, name in shown]
         inits, steps = [], []
         for init, step in zip(recurrence.args[:count], recurrence.args[count:], strict=True):
             inits.append(self.opened(init))
@@ -352,6 +353,7 @@ class Algebra(Constants):
             tuple(str(one.data[-1]) for one in kept),  # type: ignore[index]
             [self.close(*inits[number]) for number in order]
             + [self.close([*steps[number][0], *kept], steps[number][1]) for number in order],
+            tuple(name for one in kept for name in one.shown),
         )
 
 

@@ -15,12 +15,14 @@ Indices = tuple[Term, ...]
 
 
 class NotProvable(Exception):
-    """The proof ends here, whether or not the models are equal; `code` tells why."""
+    """The proof ends here, whether or not the models are equal; `code` tells why, `terms` are what
+    is not shown."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, detail: str, *terms: Term) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
+        self.terms = terms
 
 
 @dataclass(frozen=True)

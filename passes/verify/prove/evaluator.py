@@ -22,7 +22,7 @@ from onnx import (
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
-from passes.ir.places import holds_graphs
+from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.versions import OLDEST_OPSET
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, NotProvable, constant
@@ -172,12 +172,12 @@ class Evaluator:
         if condition is self.algebra.false and not reason.is_shown:
             raise Fails(reason.text)
         if condition.free:
-            raise NotProvable("obligation", f"{reason}: {condition}")
+            raise NotProvable("obligation", f"{reason}, which is not shown: {condition}", condition)
         choice = self.algebra.choice(condition)
         if choice is not None:
             raise Fork(choice)
         if reason.is_shown:
-            raise NotProvable("overflow", f"{reason}: {condition}")
+            raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
         if not self.original and any(one.op == "answers" for one in subterms(condition)):
             raise NotProvable("operator", f"{reason}, which is not modelled, as in the original")
         raise Fork(condition, certain=self.original)
@@ -236,7 +236,7 @@ class Evaluator:
         while atom.op in ("and", "or", "not", "ite"):
             atom = atom.args[0]
         if condition.free:
-            raise NotProvable("decision", f"{self.place()}: {why}: {condition}")
+            raise NotProvable("decision", f"{self.place()}: {why}: {condition}", condition)
         raise Fork(self.algebra.choice(atom) or atom)
 
     def given(self, condition: Term, why: str) -> None:
@@ -254,7 +254,7 @@ class Evaluator:
 
     def place(self) -> str:
         """The node that is evaluated."""
-        return "/".join(self.path) or "main"
+        return "".join((MAIN, *self.path))
 
     # graphs
 
@@ -264,10 +264,16 @@ class Evaluator:
             raise NotProvable("sparse", f"{self.place()}: a sparse initializer")
         return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
 
-    def run(self, nodes: Sequence[NodeProto], values: Values, opsets: Mapping[str, int]) -> Values:
-        """The values after these nodes."""
+    def run(
+        self,
+        nodes: Sequence[NodeProto],
+        values: Values,
+        opsets: Mapping[str, int],
+        part: str = "",
+    ) -> Values:
+        """The values after these nodes, which are located in this part of the path."""
         for number, node in enumerate(nodes):
-            self.path.append(node.name or f"{node.op_type}_{number}")
+            self.path.append(f"{part}/{label(node, number)}")
             outputs = self._node(node, values, opsets)
             for name, value in zip(node.output, outputs, strict=False):
                 if name:
@@ -275,9 +281,11 @@ class Evaluator:
             self.path.pop()
         return values
 
-    def graph(self, graph: GraphProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
+    def graph(
+        self, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
+    ) -> list[Array]:
         """The outputs of a graph that sees these values."""
-        inner = self.run(graph.node, {**values, **self.constants(graph)}, opsets)
+        inner = self.run(graph.node, {**values, **self.constants(graph)}, opsets, part)
         return [inner[one.name] for one in graph.output]
 
     def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:

@@ -37,12 +37,17 @@ def branches(call: Call) -> list[Array]:
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
-        return evaluator.graph(chosen, call.values, opsets)
+        part = ".then_branch" if chosen is then else ".else_branch"
+        return evaluator.graph(chosen, call.values, opsets, part)
     sides = []
-    for graph, holds in ((then, condition), (other, algebra.negation(condition))):
+    ways = (
+        (then, condition, ".then_branch"),
+        (other, algebra.negation(condition), ".else_branch"),
+    )
+    for graph, holds, part in ways:
         try:
             with evaluator.collecting() as required:
-                sides.append(evaluator.graph(graph, call.values, opsets))
+                sides.append(evaluator.graph(graph, call.values, opsets, part))
         except Fails as error:
             raise NotProvable("branch", f"a branch that fails: {error}") from error
         for one, why in required:
@@ -292,7 +297,10 @@ def _iteration(
     at = algebra.lift(index)
     values: Values = dict(call.values)
     values.update(evaluator.constants(form.body))
-    placeholders = [algebra.placeholder(array.dtype) for array in initial]
+    placeholders = [
+        algebra.placeholder(array.dtype, one.body_input)
+        for one, array in zip(form.carried, initial, strict=True)
+    ]
     for one, array, placeholder in zip(form.carried, initial, placeholders, strict=True):
         values[one.body_input] = _read(array, placeholder)
     for scan, array in zip(form.scanned, scanned, strict=True):
@@ -308,7 +316,7 @@ def _iteration(
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
     with evaluator.collecting() as required:
-        inner = evaluator.run(form.body.node, values, call.opsets)
+        inner = evaluator.run(form.body.node, values, call.opsets, ".body")
         states = [inner[one.body_output] for one in form.carried]
         for one, before, after in zip(form.carried, initial, states, strict=True):
             if before.rank != after.rank or before.dtype != after.dtype:

@@ -3,26 +3,31 @@ answers the same."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from onnx import ValueInfoProto
 
 from passes.check import load_checked
+from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.ir.places import walk_model
+from passes.ir.places import MAIN, walk_model
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
 from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
+from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
+from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.proof import Proof
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
-__all__ = ["Proof", "loops", "operators", "prove"]
+__all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
@@ -37,33 +42,16 @@ ALWAYS = (
 
 
 @dataclass(frozen=True)
-class Proof:
-    """The answer: `verdict` is `proven`, `unproven` or `not-provable`, with a code and a detail
-    where it is not the first; `assumed` in words, `paths` the cases that were told apart."""
+class Attempt:
+    """A proof, and if there is none what the answer depends on."""
 
-    verdict: str
-    code: str = ""
-    detail: str = ""
-    assumed: tuple[str, ...] = ()
-    paths: int = 0
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the models are proven equal."""
-        return self.verdict == "proven"
-
-    def sentence(self) -> str:
-        """The answer in one line."""
-        if not self.is_proven:
-            return f"{self.verdict}: {self.code}: {self.detail}"
-        cases = "1 case" if self.paths == 1 else f"{self.paths} cases"
-        return f"proven for all inputs, sizes and trip counts ({cases})"
+    proof: Proof
+    clues: Clues = NO_CLUES
 
 
 #: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
 REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
 DISTRIBUTED = "products distribute over differences"
-CELLS = {"RNN", "GRU", "LSTM"}
 #: In which manners a model of recurrent operators is tried, others in the first.
 _MANNERS = (
     Manner(written_out=False),
@@ -77,36 +65,42 @@ _IN_ANY_MANNER = {"function", "input", "model", "operator", "opset", "random", "
 
 
 class _Unproven(Exception):
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, *terms: Term, **told: str) -> None:
         super().__init__(code)
         self.code = code
-        self.detail = detail
+        self.terms = terms
+        self.told = told
 
 
-def prove(before: Model, after: Model, budget: float = 20.0) -> Proof:
+def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     """Prove that `after` answers the same as `before` wherever that answers.
 
     The `budget` is in seconds.
     """
+    return attempt(before, after, budget).proof
+
+
+def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
+    """What `prove` finds, and at which terms it ended."""
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
     except BadModel as error:
-        return Proof("not-provable", "model", str(error))
+        return Attempt(Proof("not-provable", "model", str(error)))
     differs = signature.difference(before.proto, after.proto)
+    if differs is None and _defaults(before) != _defaults(after):
+        differs = "the defaults of inputs differ"
     if differs is not None:
-        return Proof("unproven", "signature", differs)
-    if _defaults(before) != _defaults(after):
-        return Proof("unproven", "signature", "the defaults of inputs differ")
+        return Attempt(Proof("unproven", "signature", differs))
     wrong = objection(light_model(after.proto), check_types=True)
     if wrong:
-        return Proof("not-provable", "model", f"the new model is not valid: {wrong}")
+        return Attempt(Proof("not-provable", "model", f"the new model is not valid: {wrong}"))
     end = monotonic() + budget
     found = None
     for manner in _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),):
-        tried = _proof(before, after, manner, end)
-        if found is None or tried.is_proven:
+        tried = _attempt(before, after, manner, end, budget)
+        if found is None or tried.proof.is_proven:
             found = tried
-        if tried.is_proven or tried.code in _IN_ANY_MANNER:
+        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
             break
     assert found is not None
     return found
@@ -114,14 +108,14 @@ def prove(before: Model, after: Model, budget: float = 20.0) -> Proof:
 
 def _has_cells(model: Model) -> bool:
     """Return whether a model has recurrent operators, whose documents leave sums open."""
-    return any(op_of(place.node) in CELLS for place in walk_model(model.proto))
+    return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
 
 
-def _proof(before: Model, after: Model, manner: Manner, end: float) -> Proof:
-    """Prove it in a manner, until this time."""
+def _attempt(before: Model, after: Model, manner: Manner, end: float, budget: float) -> Attempt:
+    """What is found in a manner until the `end` of the budget."""
     algebra = Algebra(manner)
     algebra.terms.end = end
-    pending: list[tuple[tuple[Term, bool], ...]] = [()]
+    pending: list[Decisions] = [()]
     assumed = {REGROUPED} if manner.regrouped else set[str]()
     assumed |= {DISTRIBUTED} if manner.distributed else set()
     paths = 0
@@ -129,10 +123,12 @@ def _proof(before: Model, after: Model, manner: Manner, end: float) -> Proof:
         decisions = pending.pop()
         paths += 1
         if paths > _MOST_PATHS:
-            return Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
+            many = Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
+            return Attempt(many, Clues(decisions))
+        ended = _Ended(algebra, decisions, paths)
         try:
             algebra.start(decisions)
-            _path(algebra, before, after, assumed)
+            _path(algebra, before, after, assumed, ended)
         except Contradiction:
             continue
         except Fork as fork:
@@ -140,39 +136,79 @@ def _proof(before: Model, after: Model, manner: Manner, end: float) -> Proof:
             if not fork.certain:
                 pending.append((*decisions, (fork.condition, False)))
         except NotProvable as error:
-            return Proof("not-provable", error.code, error.detail, paths=paths)
+            return ended.at_node(error)
         except OutOfTime:
-            return Proof("not-provable", "budget", "more time than is given", paths=paths)
+            return ended.why("budget", f"more than {budget:g} s")
         except RecursionError:
-            return Proof("not-provable", "budget", "terms are nested too deeply", paths=paths)
+            return ended.why("budget", "terms are nested too deeply")
         except BadModel as error:
-            return Proof("not-provable", "model", str(error), paths=paths)
+            return ended.why("model", str(error))
         except _Unproven as error:
-            where = " and ".join(str(c) if holds else f"not {c}" for c, holds in decisions)
-            detail = f"{error.detail}; where {where}" if where else error.detail
-            return Proof("unproven", error.code, detail, paths=paths)
-    return Proof("proven", assumed=(*ALWAYS, *sorted(assumed)), paths=paths)
+            return ended.unproven(error)
+    assumptions = (*ALWAYS, *sorted(assumed))
+    return Attempt(Proof("proven", assumed=assumptions, paths=paths))
 
 
-def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str]) -> None:
-    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided.
+Decisions = tuple[tuple[Term, bool], ...]
+
+
+@dataclass
+class _Ended:
+    """How a proof ended on a path."""
+
+    algebra: Algebra
+    decisions: Decisions
+    paths: int
+    evaluator: Evaluator | None = None
+
+    @property
+    def _where(self) -> tuple[str, ...]:
+        self.algebra.forget()  # else what is known is not written
+        return tuple(
+            formula(condition if holds else self.algebra.negation(condition))
+            for condition, holds in self.decisions
+        )
+
+    def why(self, code: str, detail: str) -> Attempt:
+        """Nothing is found out."""
+        return Attempt(Proof("not-provable", code, detail, paths=self.paths), Clues(self.decisions))
+
+    def at_node(self, error: NotProvable) -> Attempt:
+        """A node of one of the models is not modelled."""
+        node, detail = "", error.detail
+        if self.evaluator is not None and self.evaluator.path:
+            place = self.evaluator.place()
+            node, _, rest = detail.partition(": ")
+            node, detail = (node, rest) if node.startswith(f"{MAIN}/") else (place, detail)
+            node += " before" if self.evaluator.original else " after"
+        proof = Proof("not-provable", error.code, detail, node=node, paths=self.paths)
+        return Attempt(replace(proof, where=self._where), Clues(self.decisions, error.terms))
+
+    def unproven(self, error: _Unproven) -> Attempt:
+        """The models are different terms."""
+        proof = Proof("unproven", error.code, where=self._where, paths=self.paths, **error.told)
+        return Attempt(proof, Clues(self.decisions, error.terms))
+
+
+def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
+    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided, and
+    `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
     try:
-        old = Evaluator(before, algebra, True, assumed)
+        old = ended.evaluator = Evaluator(before, algebra, True, assumed)
         left = outputs_of(old)
     except Fails:
         return
-    new = Evaluator(after, algebra, False, assumed)
+    new = ended.evaluator = Evaluator(after, algebra, False, assumed)
     try:
         right = outputs_of(new)
     except Fails as error:
-        raise _Unproven(
-            "fails", f"the new model fails where the original may answer: {error}"
-        ) from error
+        detail = f"the new model fails where the original may answer: {error}"
+        raise _Unproven("fails", detail=detail) from error
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
         _same(algebra, value.name, one, other)
 
@@ -216,42 +252,66 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         _Unproven: it is not shown.
     """
     if left.dtype != right.dtype or left.rank != right.rank:
-        raise _Unproven(
-            "type",
-            f"output {name!r}: {left.dtype} of rank {left.rank} before, {right.dtype} of rank"
-            f" {right.rank} after",
-        )
-    for sizes in zip(left.shape, right.shape, strict=True):
+        types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
+        raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
+    for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
         if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
-            raise _Unproven("size", f"output {name!r}: {sizes[0]} before, {sizes[1]} after")
+            output = f"{name!r}, size of axis {axis}"
+            raise _unlike("size", output, *sizes, (), ())
     if any(size is algebra.zero for size in left.shape):
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, name, left.at(at), right.at(at), _MOST_CASES)
+    _equal(algebra, name, (left.at(at), right.at(at)), variables, ())
 
 
-def _equal(algebra: Algebra, name: str, left: Term, right: Term, depth: int) -> None:
+def _equal(
+    algebra: Algebra,
+    name: str,
+    sides: tuple[Term, Term],
+    variables: Sequence[Term],
+    cases: tuple[Term, ...],
+) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
+    left, right = sides
     if left is right:
         return
     both = left.op == right.op == "poly"
     if both and algebra.eq0(algebra.sub(left, right)) is algebra.true:
         return
-    condition = _case(algebra, left, right) if depth else None
+    condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
         choice = algebra.choice(left, right)
         if choice is not None:
             raise Fork(choice)
-        raise _Unproven("element", f"output {name!r}: {_apart(left, right)}")
+        indices = ", ".join(formula(one, variables) for one in variables)
+        output = f"{name!r}[{indices}]" if indices else repr(name)
+        raise _unlike("element", output, left, right, variables, cases)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, name, old, new, depth - 1)
+                _equal(algebra, name, (old, new), variables, (*cases, one))
+
+
+def _unlike(
+    code: str,
+    output: str,
+    left: Term,
+    right: Term,
+    variables: Sequence[Term],
+    cases: Sequence[Term],
+) -> _Unproven:
+    """What is not shown equal of an output, in these cases of its indices."""
+    before, after, within = difference(left, right, variables)
+    detail = ", ".join(formula(one, variables) for one in cases)
+    told = {"detail": f"for {detail}"} if detail else {}
+    return _Unproven(
+        code, left, right, *cases, output=output, before=before, after=after, within=within, **told
+    )
 
 
 def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:
@@ -284,15 +344,3 @@ def _is_plain(term: Term) -> bool:
     return all(one.op in plain or not one.free for one in subterms(term)) and not any(
         one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free
     )
-
-
-def _apart(left: Term, right: Term) -> str:
-    """The first parts in which two elements differ."""
-    while left.op == right.op and left.data == right.data and len(left.args) == len(right.args):
-        unlike = [
-            pair for pair in zip(left.args, right.args, strict=True) if pair[0] is not pair[1]
-        ]
-        if len(unlike) != 1:
-            break
-        ((left, right),) = unlike
-    return f"{left} before, {right} after"

@@ -127,7 +127,8 @@ def _recurrence(
         m: [a for a in wide[m] if all(axes.get(m) != a for _, axes in parameters)] for m in members
     }
     for m in members:
-        states.append(algebra.placeholder(initial[m].dtype))
+        (name,) = one.placeholders[m].shown
+        states.append(algebra.placeholder(initial[m].dtype, name))
     for m in members:
         variables, step = generic[m]
         names: dict[Term, Term] = {}

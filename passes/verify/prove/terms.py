@@ -29,16 +29,16 @@ class Term:
     free: frozenset[int] = field(repr=False)
     height: int = field(repr=False)
     order: int = field(repr=False)
+    shown: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        text = "".join(_pieces(self, 7))
-        return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."
+        from passes.verify.prove.formula import formula
+
+        return formula(self)
 
 
 #: Leaves that stand for a value, and for a function of indices; `b` where a `lam` binds them.
 LEAVES = {"var", "bv", "ph", "bp"}
-
-_MOST_SHOWN = 300
 
 
 class OutOfTime(Exception):
@@ -54,8 +54,18 @@ class Interned:
         self._made = 0  # also terms that there were, of which a proof may make very many
         self.end = float("inf")
 
-    def make(self, op: str, data: Hashable = None, args: Iterable[Term] = ()) -> Term:
-        """The term of these parts. Raises OutOfTime."""
+    def make(
+        self,
+        op: str,
+        data: Hashable = None,
+        args: Iterable[Term] = (),
+        shown: tuple[str, ...] = (),
+    ) -> Term:
+        """The term of these parts, which is `shown` by the names that it got first.
+
+        Raises:
+            OutOfTime: the proof takes too long.
+        """
         self._made += 1
         if not self._made % 256 and monotonic() > self.end:
             raise OutOfTime
@@ -70,7 +80,8 @@ class Interned:
         )
         known = op if op in LEAVES else f"{op}{data}"
         order = crc32(" ".join([known, *(str(arg.order) for arg in args)]).encode())
-        term = Term(op, data, args, uid, free, max((a.height for a in args), default=0), order)
+        height = max((a.height for a in args), default=0)
+        term = Term(op, data, args, uid, free, height, order, shown)
         self._terms[key] = term
         return term
 
@@ -101,27 +112,3 @@ def subterms(term: Term) -> Iterator[Term]:
             seen.add(one.uid)
             yield one
             pending += reversed(one.args)
-
-
-def _pieces(term: Term, depth: int) -> Iterator[str]:
-    if term.op == "poly":
-        yield _polynomial(term, depth)
-        return
-    data = term.data if isinstance(term.data, tuple) else (term.data,)
-    name = ":".join(str(one) for one in data if not isinstance(one, Term) and one is not None)
-    yield f"{term.op}{':' if name else ''}{name}" if term.op not in ("elem", "ew") else name
-    if term.args:
-        yield "("
-        for number, arg in enumerate(term.args):
-            yield ", " if number else ""
-            yield from _pieces(arg, depth - 1) if depth else "..."
-        yield ")"
-
-
-def _polynomial(term: Term, depth: int) -> str:
-    assert isinstance(term.data, tuple)
-    parts = []
-    for factor, mono in zip(term.data, term.args, strict=True):
-        atoms = ["".join(_pieces(atom, depth - 1)) for atom in mono.args] if depth else ["..."]
-        parts.append("*".join(atoms if atoms and factor == 1 else [str(factor), *atoms]))
-    return " + ".join(parts) or "0"

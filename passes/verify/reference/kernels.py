@@ -163,13 +163,13 @@ def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None
         raise missing
     try:
         return load(domain, op_type, version)
-    except (_SaidByFunction, RuntimeContextError):
+    except (_InFunctionBody, RuntimeContextError):
         return None
     except (NotImplementedError, RuntimeError, ValueError) as error:  # by onnx's look-up
         raise missing from error
 
 
-class _SaidByFunction(Exception):
+class _InFunctionBody(Exception):
     """Raised out of onnx's look-up when it starts to expand a schema's function."""
 
 
@@ -177,7 +177,7 @@ class _NoEvaluator:
     """Stands in for the evaluator with which onnx's look-up would run a schema's function."""
 
     def __init__(self, *_: Any) -> None:
-        raise _SaidByFunction
+        raise _InFunctionBody
 
 
 @functools.cache

@@ -25,7 +25,7 @@ _FLOATS = frozenset(
 
 @dataclass(frozen=True)
 class Use:
-    """How a rule was used: everything but names, float constants, and the bytes of large constants.
+    """A use of a rule: everything but names, float constants, and the bytes of large constants.
 
     Two sites of one use have the same node, the same Edit, and inputs and outputs of the same
     types. `floats` are the small float constants, by which sites of one use may still differ.

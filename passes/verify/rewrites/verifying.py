@@ -19,7 +19,7 @@ from passes.rule import Limit
 from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
-from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.draw import Case, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime
@@ -92,23 +92,25 @@ def verify_rounds(
     check: str = "",
     *,
     known: KnownVerifications,
+    sought: Sequence[Case] = (),
 ) -> Verdicts:
     """Execute every rewrite before and after, then the model as it was read and as it is now.
 
-    `check` is an output that was added, `known` what was found on regions before, by identity.
+    `check` is an output that was added, `known` what was found on regions before, by identity;
+    `sought` are cases for the whole model.
     """
     given = _given(verifying, model)
     weights = WeightFile(model.proto, model.base_dir)
     with weights, executors(verifying.executor) as chosen:
         uses = [Uses.of(round_) for round_ in rounds]
         shown = [one for use in uses for one in use.shown]
-        task = _Task(model, verifying, chosen, weights, given, shown, known)
+        task = _Task(model, verifying, chosen, weights, given, shown, known, sought)
         regions = [
             outcome
             for round_, used in zip(rounds, uses, strict=True)
             for outcome in task.regions(round_, used, say)
         ]
-        verdicts = Verdicts(_told(regions))
+        verdicts = Verdicts(_short_forms(regions))
         for rewritten, verification, region in regions:
             if region is not None:
                 verdicts.mismatch = Disagreement(
@@ -135,8 +137,8 @@ def verify_rounds(
             )
             return task.excusing_what_does_not_load(verdicts, proto)
         if whole.verdict != "verified":
-            told = zip(regions, verdicts.rewrites, strict=True)
-            open_ = [(one, short) for one, short in told if short.verdict == "not-compared"]
+            pairs = zip(regions, verdicts.rewrites, strict=True)
+            open_ = [(one, short) for one, short in pairs if short.verdict == "not-compared"]
             verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
                 one.budget_exhausted or one.timed_out
@@ -176,7 +178,7 @@ def _given(verifying: Verifying, model: Model) -> list[Feeds]:
 _Outcome = tuple[Rewritten, Verification, Region | None]
 
 
-def _told(regions: Sequence[_Outcome]) -> list[Checked]:
+def _short_forms(regions: Sequence[_Outcome]) -> list[Checked]:
     """Return the verdicts in short; one that covers several rewrites names the site that was
     run."""
     first: dict[int, str] = {}
@@ -201,6 +203,7 @@ class _Task:
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
     known: KnownVerifications
+    sought: Sequence[Case] = ()
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -323,6 +326,7 @@ class _Task:
     ) -> Verification:
         base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
         claims = [one.edit.claim for use in rounds for one in use.rewritten]
+        most = self._most_cases()
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
@@ -338,9 +342,12 @@ class _Task:
                     seed,
                     self.hints,
                     self.given,
-                    sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                    [
+                        *self.sought[:most],
+                        *sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                    ],
                     accepting(assume, self.hints),
-                    self._most_cases(),
+                    len(self.given) + len(self.sought[:most]) + most,
                     self.lessons,
                 ),
                 limits=Limits(budget, case_timeout=self.case_timeout),
@@ -382,9 +389,10 @@ class _Task:
         return ""
 
     def _most_cases(self) -> int:
-        """Return the number of cases for the whole model: in a large one, each takes seconds."""
+        """Return the number of drawn cases for the whole model: in a large one, each takes
+        seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
-        return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+        return max(_FEWEST_CASES, _MOST_NODES // max(1, count))
 
 
 def _identity(

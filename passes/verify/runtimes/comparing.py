@@ -31,7 +31,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether they agree, in at least one case."""
+        """True if they agree, in at least one case."""
         return self.cases > 0 and not self.reason
 
     def __str__(self) -> str:

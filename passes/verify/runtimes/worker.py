@@ -61,7 +61,7 @@ def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., An
     """The function of a runtime, whose exceptions have no base but Exception: what it raises is why
     it cannot run."""
 
-    def told(*arguments: Any) -> Any:
+    def quiet(*arguments: Any) -> Any:
         try:
             return function(*arguments)
         except (CannotRun, ModelFailed):
@@ -70,7 +70,7 @@ def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., An
             text = " ".join(str(error).split()).partition(" Stack backtrace")[0]
             raise CannotRun(f"{before}{shortened(text)}") from error
 
-    return told
+    return quiet
 
 
 def shortened(text: str) -> str:

@@ -16,13 +16,14 @@ from passes.verify.prove.operators.reductions import ROWS, dot
 from passes.verify.prove.states import Iteration, State, before, solved
 from passes.verify.prove.terms import Term
 
-#: What the verdict says of them; their documents leave the order of sums open.
+#: What the verdict tells of them; their documents leave the order of sums open.
 CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states, then peepholes"
 
 FITS = "inputs of LSTM, GRU and RNN have the sizes of their documents, and none is broadcast"
 
 _FUNCTIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+#: How many gates each operator has.
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _DIRECTIONS = {b"forward": (False,), b"reverse": (True,), b"bidirectional": (False, True)}
 #: Activations by the parameters that they take; a None has no default on which runtimes agree.
 _PARAMETERS: Mapping[str, Sequence[str]] = {
@@ -110,7 +111,7 @@ class Direction:
     def gate(self, gate: int, at: tuple[Term, Term, Term], h: Read) -> Term:
         """The sum of a gate: inputs, both biases, state."""
         j = at[-1]
-        gates = _GATES[self.call.node.op_type]
+        gates = GATES[self.call.node.op_type]
         wb, rb = self.bias(gate, j), self.bias(gates + gate, j)
         both = None if wb is None or rb is None else self.op("Add", wb, rb)
         return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
@@ -274,7 +275,8 @@ def _run(
 
     initials = [initial(given) for given in starts]
     index = algebra.variable(time)
-    placeholders = [algebra.placeholder(dtype) for _ in starts]
+    names = ("h", "c")[: len(starts)]
+    placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
     step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.node.op_type]
     memo: dict[Indices, list[Term]] = {}
@@ -330,7 +332,7 @@ def _end(array: Array, state: State, time: Term) -> Array:
 def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
     algebra, op, first = call.algebra, call.node.op_type, bool(call.attributes.get("layout"))
-    gates, count = _GATES[op], algebra.whole(ways)
+    gates, count = GATES[op], algebra.whole(ways)
     whole = algebra.scaled(hidden, gates)
     state = (batch, count, hidden) if first else (count, batch, hidden)
     wanted: dict[int, tuple[Term, ...]] = {

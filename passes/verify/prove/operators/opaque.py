@@ -21,7 +21,7 @@ from passes.verify.prove.evaluator import OPAQUE, Call, attributes_of, dtype_nam
 from passes.verify.prove.operators.elementwise import exact
 from passes.verify.prove.terms import Term
 
-#: What the verdict says of them.
+#: What the verdict tells of them.
 ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
 DECLARED = "an operator of another domain gives tensors of the declared types"
 #: Operators whose sizes shape inference and executors round differently in rare cases.

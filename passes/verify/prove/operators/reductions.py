@@ -18,7 +18,7 @@ _MORE_REDUCERS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquar
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
 _FEW = 8
-#: What the verdict says of them.
+#: What the verdict tells of them.
 ROWS = "a row is summed up in the same order wherever it is"
 
 

@@ -68,7 +68,7 @@ def inferred_types(
     """The same without what the body declares of its outputs."""
     key = (
         tuple((name, kind.SerializeToString()) for name, kind in inputs.items()),
-        tuple((name, _told_by(value, name in by_type)) for name, value in captured.items()),
+        tuple((name, _form_of(value, name in by_type)) for name, value in captured.items()),
     )
     if key not in known:
         model = _as_model(body, inputs, captured, by_type)
@@ -123,7 +123,7 @@ def _declare(graph: GraphProto, name: str, value: Value, *, by_type: bool) -> No
         graph.input.append(ValueInfoProto(name=name, type=type_of(value)))
 
 
-def _told_by(value: Value, by_type: bool) -> tuple[Any, ...]:
+def _form_of(value: Value, by_type: bool) -> tuple[Any, ...]:
     """Return a key for a captured value, as far as inference uses it."""
     if not by_type and _is_small(value):
         return value.dtype, value.shape, value.tobytes()

@@ -110,7 +110,7 @@ def _spread(x: Array, w: Array, how: tuple[int, list[int], list[int]], full: lis
 def _crop(
     call: Call, spatial: tuple[int, ...], strides: list[int], full: list[int]
 ) -> tuple[list[int], list[int]]:
-    """Where the output starts in the unpadded one, and its lengths."""
+    """The start of the output in the unpadded one, and its lengths."""
     rank, auto = len(spatial), call.get("auto_pad", "NOTSET")
     pads = call.get("pads") or [0] * (2 * rank)
     wanted = call.get("output_shape")

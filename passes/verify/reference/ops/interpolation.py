@@ -27,13 +27,13 @@ class Axis:
 
     @property
     def stays(self) -> bool:
-        """Whether nothing changes along the axis."""
+        """True if nothing changes along the axis."""
         return self.after == self.before and self.scale == 1 and self.span == (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How to resize. `rounding` is a `nearest_mode`, or "simple": up if an axis shrinks."""
+    """The way to resize. `rounding` is a `nearest_mode`, or "simple": up if an axis shrinks."""
 
     mode: str = "nearest"
     coordinates: str = "asymmetric"

@@ -1,0 +1,266 @@
+"""Inputs for what a proof did not settle: sizes and numbers that make its conditions hold, and not
+hold, and floats around the constants that are compared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import ModelProto, ValueInfoProto
+
+from passes.verify import signature
+from passes.verify.executor import Array, Feeds
+from passes.verify.inputs import arrays
+from passes.verify.inputs.arrays import Manner, Style, is_float
+from passes.verify.inputs.draw import Case, why_not
+from passes.verify.prove.integers import polynomial
+from passes.verify.prove.terms import Term, subterms
+
+#: A size, by its name or by its input and axis; or the number that an input holds.
+Unknown = tuple[str, object]
+Numbers = Mapping[Unknown, int]
+
+#: Values that are tried of every unknown, and how many of one that is divided.
+_FEW, _DIVIDED = (2, 3, 1, 5), 34
+#: Values of one unknown, assignments that are evaluated, and cases.
+_MOST_VALUES, _MOST_TRIED, _MOST_CASES = 40, 6000, 72
+#: Assignments that are kept, each with another outcome of the conditions.
+_MOST_KEPT = 20
+#: Sizes, and elements of an input, that are drawn at most.
+_LONGEST, _MOST_ELEMENTS = 1 << 14, 1 << 20
+#: Constants around which floats are drawn.
+_MOST_CONSTANTS = 4
+
+
+@dataclass(frozen=True)
+class Clues:
+    """What the answer depends on where a proof ended: the decisions of its path, and terms."""
+
+    decisions: tuple[tuple[Term, bool], ...] = ()
+    terms: tuple[Term, ...] = ()
+
+    def conditions(self) -> list[Term]:
+        """The comparisons of whole numbers in them."""
+        every = (*(condition for condition, _ in self.decisions), *self.terms)
+        found = (one for term in every for one in subterms(term))
+        return list(dict.fromkeys(one for one in found if one.op in ("ge0", "eq0")))
+
+    def constants(self) -> list[float]:
+        """The floats that are mentioned, the largest first."""
+        every = (*(condition for condition, _ in self.decisions), *self.terms)
+        found = {
+            abs(float(str(one.data[2])))
+            for term in every
+            for one in subterms(term)
+            if one.op == "const" and isinstance(one.data, tuple) and "float" in str(one.data[0])
+        }
+        return sorted((one for one in found if np.isfinite(one) and one), reverse=True)
+
+
+NO_CLUES = Clues()
+
+
+def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
+    """Cases for a model on which what was not proven depends, the most telling first."""
+    inputs = signature.inputs(model.graph)
+    if not (clues.decisions or clues.terms) or any(why_not(value) for value in inputs):
+        return []
+    found = list(_assignments(clues)) or [{}]
+    manners = list(_manners(clues.constants()))
+    cases: list[Case] = []
+    pairs = sorted(
+        itertools.product(range(len(manners)), range(len(found))), key=lambda one: (sum(one), one)
+    )
+    for turn, (manner, number) in enumerate(pairs):
+        rng = np.random.default_rng([seed, turn])
+        feeds = _feeds(rng, inputs, found[number], manners[manner], turn)
+        if feeds is not None:
+            cases.append(Case(feeds, "edge", False, f"sought by the proof {turn + 1}"))
+        if len(cases) == _MOST_CASES:
+            break
+    return cases
+
+
+# whole numbers
+
+
+def _assignments(clues: Clues) -> Iterator[dict[Unknown, int]]:
+    """Values of sizes and inputs, each with another outcome of the conditions; first those of the
+    path on which the proof ended."""
+    conditions = clues.conditions()
+    values = _candidates(conditions)
+    kept: dict[tuple[bool | None, ...], dict[Unknown, int]] = {}
+    for assigned in itertools.islice(_combined(values), _MOST_TRIED):
+        outcome = tuple(_value(condition, assigned) for condition in conditions)
+        kept.setdefault(tuple(None if one is None else bool(one) for one in outcome), assigned)
+
+    def misses(assigned: Mapping[Unknown, int]) -> int:
+        told = ((_value(condition, assigned), holds) for condition, holds in clues.decisions)
+        return sum(value is not None and bool(value) is not holds for value, holds in told)
+
+    yield from sorted(kept.values(), key=misses)[:_MOST_KEPT]
+
+
+def _combined(values: Mapping[Unknown, Sequence[int]]) -> Iterator[dict[Unknown, int]]:
+    """Combinations of values: few unknowns of other values than their first ones come first."""
+    base = {one: known[0] for one, known in values.items()}
+    for count in range(len(values) + 1):
+        for chosen in itertools.combinations(values, count):
+            for picked in itertools.product(*(values[one][1:] for one in chosen)):
+                yield {**base, **dict(zip(chosen, picked, strict=True))}
+
+
+def _candidates(conditions: Sequence[Term]) -> dict[Unknown, list[int]]:
+    """Values of each unknown in these conditions: a few, and those near where one of them turns
+    while the others are as they are."""
+    found: dict[Unknown, dict[int, None]] = {}
+    for condition in conditions:
+        for term in subterms(condition):
+            unknown = _unknown(term)
+            if unknown is not None:
+                found.setdefault(unknown, dict.fromkeys(_FEW))
+    for base in (3, 2, 1):
+        given = dict.fromkeys(found, base)
+        for condition in conditions:
+            for unknown in found:
+                near = _turns(condition.args[0], unknown, given)
+                found[unknown].update(dict.fromkeys(near))
+    for condition in conditions:
+        terms = list(subterms(condition))
+        divided = range(_DIVIDED) if any(one.op == "idiv" for one in terms) else ()
+        indexed = any(one.op in ("var", "bv") for one in terms)
+        polynomials = (polynomial(one) for one in terms if one.op == "poly")
+        numbers = {abs(factor) for parts in polynomials for factor in parts.values()}
+        beyond = [n + step for n in sorted(numbers) if 8 < n <= _LONGEST for step in (0, 1, 2)]
+        own = {one for term in terms if (one := _unknown(term)) is not None}
+        for unknown in found:
+            if indexed or (divided and unknown in own):
+                found[unknown].update(dict.fromkeys((*beyond, *divided)))
+    return {
+        unknown: [one for one in values if unknown[0] == "input" or 0 <= one <= _LONGEST][
+            :_MOST_VALUES
+        ]
+        for unknown, values in found.items()
+    }
+
+
+def _turns(value: Term, unknown: Unknown, given: Numbers) -> list[int]:
+    """The values of an unknown around which a sum changes its sign, if it grows evenly."""
+    ends = [_value(value, {**given, unknown: at}) for at in (64, 65, 1 << 20)]
+    if None in ends:
+        return []
+    first, second, far = (int(one or 0) for one in ends)
+    slope = second - first
+    if not slope or far - first != slope * ((1 << 20) - 64):
+        return []
+    root = 64 - first // slope
+    return [root, root + 1, root - 1, root - 2]
+
+
+def _unknown(term: Term) -> Unknown | None:
+    """The size or the input that a term stands for."""
+    if term.op == "dim":
+        return "dim", term.data
+    if term.op != "elem" or not isinstance(term.data, tuple) or term.data[0] != "input":
+        return None
+    return ("input", term.data[1]) if term.data[2] == "int64" else None
+
+
+def _value(term: Term, given: Numbers) -> int | None:
+    """The whole number, or the truth, of a term; None where that depends on something else."""
+    unknown = _unknown(term)
+    if unknown is not None:
+        return given.get(unknown)
+    if term.op == "poly":
+        total = 0
+        for mono, factor in polynomial(term).items():
+            values = [_value(atom, given) for atom in mono]
+            if None in values:
+                return None
+            total += factor * prod(one for one in values if one is not None)
+        return total
+    if term.op in ("true", "false"):
+        return term.op == "true"
+    values = [_value(one, given) for one in term.args] if term.op in _COMPUTED else [None]
+    if None in values:
+        return None
+    numbers = [one for one in values if one is not None]
+    return _COMPUTED[term.op](*numbers) if term.op != "idiv" or numbers[1] > 0 else None
+
+
+_COMPUTED: Mapping[str, Callable[..., int]] = {
+    "idiv": lambda value, by: value // by,
+    "min": min,
+    "max": max,
+    "ge0": lambda value: value >= 0,
+    "eq0": lambda value: value == 0,
+    "not": lambda value: not value,
+    "and": lambda *values: all(values),
+    "or": lambda *values: any(values),
+    "ite": lambda condition, left, right: left if condition else right,
+}
+
+
+# arrays
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """How floats are drawn: in a `style`, then times `scale`; `alone`: of one input in turn, the
+    others 1."""
+
+    style: Style
+    scale: float = 1.0
+    alone: bool = False
+    positive: bool = False
+
+
+def _manners(constants: Sequence[float]) -> Iterator[_Floats]:
+    """Ways to draw floats such that comparisons with these constants come out both ways."""
+    yield _Floats("moderate")
+    for constant in constants[:_MOST_CONSTANTS]:
+        yield _Floats("moderate", 2 * constant)
+        yield _Floats("whole", constant, positive=True)
+        yield _Floats("whole", constant, alone=True, positive=True)
+    yield _Floats("whole")
+    yield _Floats("special")
+
+
+def _feeds(
+    rng: np.random.Generator,
+    inputs: Sequence[ValueInfoProto],
+    given: Numbers,
+    floats: _Floats,
+    turn: int,
+) -> Feeds | None:
+    """The inputs; None where they are too large."""
+    feeds: dict[str, Array] = {}
+    sizes: dict[object, int] = {}
+    for number, value in enumerate(inputs):
+        type_ = value.type.tensor_type
+        shape = []
+        for axis, dim in enumerate(type_.shape.dim):
+            name = dim.dim_param or (value.name, axis)
+            size = given.get(("dim", name), sizes.setdefault(name, _FEW[len(sizes) % len(_FEW)]))
+            shape.append(dim.dim_value if dim.HasField("dim_value") else size)
+        if prod(shape) > _MOST_ELEMENTS:
+            return None
+        ints = ("below", "small", "zeros", "sizes")[turn % 4]
+        manner = Manner(floats.style, ints, (*shape, *sizes.values()), turn=turn)  # type: ignore[arg-type]
+        made = arrays.array(rng, type_.elem_type, shape, manner)
+        known = given.get(("input", value.name))
+        if known is not None:
+            made = np.full(shape, np.clip(known, *_ENDS), np.int64)
+        elif is_float(made.dtype) and made.dtype.kind != "c":
+            apart = floats.alone and number != turn % len(inputs)
+            with np.errstate(all="ignore"):
+                scaled = np.abs(made) if floats.positive else made
+                made = (scaled * made.dtype.type(1.0 if apart else floats.scale)).astype(made.dtype)
+        feeds[value.name] = made
+    return feeds
+
+
+_ENDS = (-(1 << 63), (1 << 63) - 1)

@@ -1,0 +1,84 @@
+"""Proves two models equal, or runs both on the inputs for which the proof asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from passes.choices import PROOF_BUDGET, Executors
+from passes.ir.model import Model
+from passes.verify.compare.ledger import in_short
+from passes.verify.compare.verdicts import Failure
+from passes.verify.executor import Feeds
+from passes.verify.inputs.hints import model_hints
+from passes.verify.installed import executors
+from passes.verify.prove.draws import cases_of
+from passes.verify.prove.proof import Proof
+from passes.verify.prove.prover import Attempt, attempt
+from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.verification import verify
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A proof; if it is `disproven`, the case that shows it."""
+
+    proof: Proof
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Executing:
+    """How to execute models that are not proven equal: `budget` in seconds, `given` inputs come
+    first."""
+
+    executor: str = Executors.both
+    budget: float = 60.0
+    seed: int = 0
+    given: Sequence[Feeds] = ()
+
+
+def judge(
+    before: Model,
+    after: Model,
+    budget: float = PROOF_BUDGET,
+    executing: Executing = Executing(),  # it is frozen
+) -> Judged:
+    """Prove that `after` answers as `before` within `budget` seconds; where that fails, execute
+    both.
+
+    The inputs are those on which what was not proven depends, and drawn ones.
+
+    Raises:
+        NoExecutor: only onnxruntime was requested, and it is not installed.
+    """
+    found = attempt(before, after, budget)
+    if found.proof.is_proven or found.proof.code == "signature":
+        return Judged(found.proof)
+    return _executed(before, after, found, executing)
+
+
+def _executed(before: Model, after: Model, found: Attempt, executing: Executing) -> Judged:
+    sought = cases_of(before.proto, found.clues, executing.seed)
+    hints = model_hints(before)
+    with executors(executing.executor) as chosen:
+        executed = verify(
+            Models(before.proto, after.proto, before.base_dir, after.base_dir),
+            Terms(
+                chosen,
+                exact=False,
+                inputs=Inputs(executing.seed, hints, executing.given, sought),
+                limits=Limits(executing.budget),
+            ),
+        )
+    if executed.verdict != "mismatch" or executed.failure is None:
+        return Judged(found.proof)
+    feeds = executed.failure.case.feeds
+    proof = replace(
+        found.proof,
+        verdict="disproven",
+        code="mismatch",
+        detail=executed.reason,
+        inputs=tuple(in_short(*one) for one in feeds.items()),
+    )
+    return Judged(proof, executed.failure)

@@ -1,0 +1,66 @@
+"""What a proof gives: the verdict as data, and its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The verdict on two models.
+
+    `code` is why it is not `proven`, and `detail` a sentence on it. If elements or sizes of an
+    `output` differ as terms, `before` and `after` are the smallest parts that do, as formulas,
+    `within` what they are a part of. `where` are the conditions of the case in which the proof
+    ended, `node` the path of the node at which it did. `assumed` is what the proof assumes, in
+    words, `paths` the number of cases. If the models are disproven, `inputs` are those that show
+    it, in short.
+    """
+
+    verdict: Verdict
+    code: str = ""
+    detail: str = ""
+    output: str = ""
+    before: str = ""
+    after: str = ""
+    within: str = ""
+    where: Sequence[str] = ()
+    node: str = ""
+    assumed: Sequence[str] = ()
+    paths: int = 0
+    inputs: Sequence[str] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the models are proven equal."""
+        return self.verdict == "proven"
+
+    @property
+    def line(self) -> str:
+        """The verdict for a report of more than the proof."""
+        return (
+            self.sentence()
+            if self.is_proven
+            else f"not proven: {self.sentence().partition(': ')[2]}"
+        )
+
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        if self.is_proven:
+            count = "1 case" if self.paths == 1 else f"{self.paths} cases"
+            return f"proven for all inputs, sizes and trip counts ({count})"
+        if self.verdict == "disproven":
+            return f"disproven by {', '.join(self.inputs) or 'its outputs'}: {self.detail}"
+        parts = [self.verdict, self.code]
+        if self.output:
+            within = f" in {self.within}" if self.within else ""
+            differ = f"`{self.before}` before, `{self.after}` after"
+            parts.append(f"output {self.output}{within}: {differ}")
+        parts += [one for one in (self.node, self.detail) if one]
+        cases = [f"({one})" if " or " in one else one for one in self.where]
+        where = f"; where {' and '.join(cases)}" if cases else ""
+        return f"{': '.join(parts)}{where}"
