@@ -50,8 +50,8 @@ Read = Callable[[Term], Term]
 
 @dataclass(frozen=True)
 class Direction:
-    """The step of one direction; `gate` is the sum of a gate before its activation, at a position,
-    with the products of inputs (and their biases) and of a state (and its biases) given apart."""
+    """The step of one direction: `inputs` is the product of the inputs with the part of W that
+    belongs to a gate, at a time, a row and a position, `time` what an iteration reads."""
 
     call: Call
     way: int
@@ -117,7 +117,7 @@ class Direction:
         return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
 
     def rnn(self, at: tuple[Term, Term, Term], h: Read) -> list[Term]:
-        """Ht = f(Xt*(Wi^T) + Ht-1*(Ri^T) + Wbi + Rbi)"""
+        """The only gate is the new state."""
         return [self.active(0, self.gate(0, at, h))]
 
     def gru(self, at: tuple[Term, Term, Term], h: Read) -> list[Term]:
@@ -125,28 +125,20 @@ class Direction:
         j = at[-1]
         linear = bool(self.call.attributes.get("linear_before_reset"))
 
-        def whole(gate: int, j: Term) -> Term:
-            own = (at[0], at[1], j)
-            if not linear:
-                return self.gate(gate, own, h)
-            product = self.added(self.product(gate, h, j), self.bias(3 + gate, j))
-            return self.added(
-                self.added(self.inputs(gate, *own), self.bias(gate, j)),
-                product,
-            )
+        def parts(gate: int, j: Term) -> tuple[Term, Term]:
+            inputs = self.added(self.inputs(gate, at[0], at[1], j), self.bias(gate, j))
+            return inputs, self.added(self.product(gate, h, j), self.bias(3 + gate, j))
 
-        def reset(j: Term) -> Term:
-            return self.active(0, whole(1, j))
+        def opened(gate: int, j: Term) -> Term:
+            total = self.added(*parts(gate, j)) if linear else self.gate(gate, (*at[:2], j), h)
+            return self.active(0, total)
 
-        z = self.active(0, whole(0, j))
+        z = opened(0, j)
         if linear:
-            product = self.added(self.product(2, h, j), self.bias(5, j))
-            inner = self.added(
-                self.added(self.inputs(2, *at), self.bias(2, j)),
-                self.op("Mul", reset(j), product),
-            )
+            inputs, product = parts(2, j)
+            inner = self.op("Add", inputs, self.op("Mul", opened(1, j), product))
         else:
-            inner = self.gate(2, at, lambda k: self.op("Mul", reset(k), h(k)))
+            inner = self.gate(2, at, lambda k: self.op("Mul", opened(1, k), h(k)))
         new = self.active(1, inner)
         rest = self.op("Mul", self.op("Sub", self.number(1), z), new)
         return [self.op("Add", rest, self.op("Mul", z, h(j)))]
