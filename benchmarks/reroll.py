@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import onnx
 from onnx import ModelProto, parser
 
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
+from benchmarks.memory import peak_memory
 from benchmarks.scan8 import session_run
 
 _MOST = 10**7
+_LOADS = "import onnxruntime; onnxruntime.InferenceSession({0!r})"
 _LINEAR = Aim(ratio=2)
 #: An LSTM of 8 units over 100 steps.
 _LSTM = """<ir_version: 10, opset_import: ["" : 21]>
@@ -68,6 +73,15 @@ def _in_onnxruntime(bench: Bench, steps: int, unrolled: ModelProto, rolled: Mode
             after, before = (_load(one) for one in (rolled, unrolled))
         names = Side("re-rolled", after), Side("unrolled", before)
         bench.compare(f"{steps} steps: {case}", *names, runs=runs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        peaks = []
+        for model in (unrolled, rolled):
+            onnx.save(model, path)
+            peaks.append(peak_memory(_LOADS, path, path) / 1024)
+    bench.note(
+        f"{steps} steps: peak memory, loaded: {peaks[0]:.0f} MB; re-rolled {peaks[1]:.0f} MB"
+    )
 
 
 def _load(model: ModelProto) -> Run:

@@ -29,7 +29,8 @@ class NotVerified(NotProduced):
 @dataclass(frozen=True)
 class Disagreement:
     """Two sides that differ: the path of what was rewritten, by which rules, and the case that
-    shows it, if it is no difference of signatures. `exact`: floats were to be equal bit for bit."""
+    shows it, if it is no difference of signatures. `exact`: floats were to be equal bit for bit.
+    `by_command`: the sides have other inputs, so that only the same command compares them."""
 
     path: str
     sentence: str
@@ -37,6 +38,7 @@ class Disagreement:
     failure: Failure | None
     rules: Sequence[str]
     exact: bool
+    by_command: bool = False
 
 
 class Mismatch(NotProduced):

@@ -286,12 +286,10 @@ class _Reader:
             self.table(Verifying, verify, ("verify",)),
             [self.override(number, one) for number, one in enumerate(overrides)],
         )
-        named = [((), build.pipeline)]
-        named += [
-            (("overrides", number), one.settings.pipeline)  # type: ignore[misc]
-            for number, one in enumerate(config.overrides)
-        ]
-        for where, name in named:
+        named: dict[tuple[str | int, ...], str | None] = {(): build.pipeline}
+        for number, one in enumerate(config.overrides):
+            named["overrides", number] = one.settings.pipeline
+        for where, name in named.items():
             if name is not None and name not in config.pipelines:
                 near = nearest(name, config.pipelines)
                 raise self.wrong((*where, "pipeline"), f"there is no pipeline {name!r}; {near}")

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 import psutil
 
@@ -78,9 +78,9 @@ class _Worker(Generic[_Ask]):
         )
 
     @property
-    def answers(self) -> BinaryIO:
+    def answers(self) -> IO[bytes]:
         assert self.process.stdout is not None
-        return self.process.stdout  # type: ignore[return-value]
+        return self.process.stdout
 
     @property
     def seconds(self) -> float:
@@ -90,7 +90,7 @@ class _Worker(Generic[_Ask]):
         assert self.process.stdin is not None
         self.task, self.started = task, time.monotonic()
         with contextlib.suppress(OSError):  # it died: its answers end, which is seen there
-            send(self.process.stdin, task)  # type: ignore[arg-type]
+            send(self.process.stdin, task)
 
     def memory(self) -> int:
         """Bytes that it and what it started hold, without files that are mapped."""

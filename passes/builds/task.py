@@ -262,12 +262,16 @@ def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) 
             *found.sides,
             found.failure,
             sentence=found.sentence,
-            seen=Circumstances(command_line(), found.path, found.rules, found.exact),
+            seen=Circumstances(
+                command_line(), found.path, found.rules, found.exact, found.by_command
+            ),
             base_dir=base_dirs[0],
             base_dir_after=base_dirs[1],
         )
     except (OSError, ValueError, EncodeError) as error:
         reason = getattr(error, "strerror", None) or error
         return "", f"no reproducer: {folder} cannot be written ({reason})"
+    if found.by_command:
+        return str(written), f"reproducer in {written}"
     next_step = f"`python -m passes bisect {shlex.quote(os.fspath(written))}`"
     return str(written), f"reproducer in {written}; {next_step} finds the first value that differs"

@@ -15,6 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied, with_initializers
 from passes.ir.scope import Owner
 
@@ -112,6 +113,4 @@ def _return_own_values(owner: Owner, outer: Set[str]) -> None:
         return
     for position, value in enumerate(owner.output):
         if value.name in outer and value.name not in known:
-            fresh = f"{value.name}/returned_{position}"
-            owner.node.add(op_type="Identity", input=[value.name], output=[fresh])
-            value.name = fresh
+            return_copy(owner, value, f"{value.name}/returned_{position}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -59,7 +60,7 @@ def parameter(option: Option) -> Parameter:
     declared: Any = typer.Option(*flags, help=help_.text, metavar=help_.metavar, min=help_.least)
     kind, default = _typer_kind(option), option.default
     if option.annotation in (Sequence[str], *_ENTRIES):
-        kind, default = list[kind] | None, None  # type: ignore[valid-type]
+        kind, default = GenericAlias(list, kind) | None, None
     elif option.optional:
         kind = kind | None
     annotation: Any = Annotated[kind, declared]

@@ -37,9 +37,10 @@ class Prove(Executing, Reporting):
 def _prove(before: Path, after: Path, **given: Any) -> None:
     """Prove that a model answers as another one does; execute both if that fails.
 
-    Exit 0 if it is proven for all inputs, sizes and trip counts; 4, with a reproducer folder, if
-    it is disproven by inputs on which they differ; 3 if it is neither, with the term or the
-    operator at which the proof ended: such a model may still be right.
+    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at sizes that
+    are named, else there up to the order of summation. Exit 4, with a reproducer folder, if it is
+    disproven by inputs on which they differ; 3 if it is neither, with the term or the operator at
+    which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
     from passes.not_produced import Disagreement

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import check_report, failing, progress, tell, write
+from passes.cli.running import check_report, complain, failing, progress, tell, write
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Executing
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 app = typer.Typer()
 _CLI = frozenset({"cli"})
 _PAIR = "IN=OUT"
+
+
+class States(StrEnum):
+    """Of which frames of a chunk the states are outputs."""
+
+    last = "last"
+    every = "every"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +87,40 @@ class Stream(_Writing):
             metavar="DIM|INPUT=AXIS,...",
         ),
     ] = ""
+    loop: Annotated[
+        str,
+        Help(
+            "In place of an axis, the path of a Scan or a recurrent operator: inputs that it reads "
+            "step by step have time, and what depends on others runs as a whole.",
+            metavar="PATH",
+        ),
+    ] = ""
     names: Annotated[
         str, Help("The names of states that are added, as input and as output.", metavar=_PAIR)
     ] = "{}=new_{}"
+    chunk: Annotated[
+        int,
+        Help(
+            "The number of frames of every chunk, if it is fixed; 1 leaves no loop over time.",
+            least=0,
+            metavar="N",
+        ),
+    ] = 0
+    states: Annotated[
+        str,
+        Help(
+            "The states that are outputs: after the `last` frame, or after `every` one, too.",
+            States,
+        ),
+    ] = States.last
 
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
-        if not self.axis:
-            raise WrongValue("axis", "is needed: the dim of time")
+        if bool(self.axis) == bool(self.loop):
+            raise WrongValue("axis", "is needed, the dim of time, or --loop, but not both")
+        if self.chunk and self.states == States.every:
+            raise WrongValue("states", "is `every` for chunks of any length: without --chunk")
         for pair in _pairs("names", [self.names]).items():
             if not all("{}" in name for name in pair) or len(set(pair)) < 2:
                 raise WrongValue("names", f"is {self.names!r}, not of the form {{}}=new_{{}}")
@@ -158,7 +191,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         with progress() as say:
             if say is not None:
                 say("running chunks")
-            made = _made(model, options, judge)
+            made = _made(model, options, judge, target)
         save(made.model, target, base_dir=made.base_dir, force=options.force)
         checked = Checked.of(made.verification)
         notes = [f"          note: {note}" for note in checked.notes]
@@ -170,7 +203,9 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
             write(options.json, json.dumps(said, indent=2) + "\n")
 
 
-def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
+def _made(model: Path, options: Stream | Close, judge: Judge, target: Path) -> Streamed:
+    from passes.builds.task import reproduced
+    from passes.streaming.chunks import NotSame
     from passes.streaming.close import close
     from passes.streaming.stream import stream
 
@@ -178,7 +213,16 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
     try:
         if isinstance(options, Stream):
             (naming,) = _pairs("names", [options.names]).items()
-            return stream(model, options.axis, states=states, naming=naming, judge=judge)
+            return stream(
+                model,
+                options.axis,
+                loop=options.loop,
+                states=states,
+                naming=naming,
+                chunk=options.chunk,
+                each=options.states == States.every,
+                judge=judge,
+            )
         return close(
             model,
             options.axis,
@@ -189,6 +233,9 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
             judge=judge,
         )
     except PassesError as error:
+        if isinstance(error, NotSame):
+            folder = target.with_name(f"{target.name}.reproducer")
+            complain(reproduced(folder, error.found, (model.parent, model.parent))[1])
         if not f"{error}".startswith(f"{model}: "):
             error.args = (f"{model}: {error}",)
         raise
@@ -196,9 +243,17 @@ def _made(model: Path, options: Stream | Close, judge: Judge) -> Streamed:
 
 def _lines(model: Path, made: Streamed) -> list[str]:
     plan = made.plan
-    least = f", a multiple of {plan.chunk_multiple}" if plan.chunk_multiple > 1 else ""
-    lines = [f"{model}: chunks of any number of frames along {plan.axis}{least}"]
+    least = (
+        f", a multiple of {plan.chunk_multiple}"
+        if plan.chunk_multiple > 1 and not plan.chunk
+        else ""
+    )
+    number = f"{plan.chunk} frame{'s' * (plan.chunk > 1)}" if plan.chunk else "any number of frames"
+    lines = [f"{model}: chunks of {number} along {plan.axis}{least}"]
     lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in plan.inputs]
+    if plan.look_ahead:
+        lines.append(f"  looks ahead: a chunk is followed by {plan.look_ahead} frames of the next")
+        lines.append(f"  input {plan.frames_left}: the number of frames from this chunk to the end")
     for port in plan.outputs:
         every = f", one for {port.every} of the inputs" if port.every > 1 else ""
         lines.append(f"  output {port.name}: frames on axis {port.time_axis}{every}")
@@ -211,7 +266,8 @@ def _told(state: State) -> str:
     first = first if state.fill is None else f"{state.fill:g}"
     node = f" ({state.node})" if state.node else ""
     kind = f"{state.type}[{','.join(map(str, state.shape))}]"
-    return f"{state.input} -> {state.output}: {kind}, at first {first}{node}"
+    each = f", after each frame {state.each}" if state.each else ""
+    return f"{state.input} -> {state.output}: {kind}, at first {first}{each}{node}"
 
 
 _ARGUMENTS = model_arguments(model=THE_MODEL)

@@ -183,7 +183,7 @@ class Options(Executing, Binding, Converting):
     @property
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
-        raise NotImplementedError
+        raise NotImplementedError  # each command has its own
 
     @property
     def profile(self) -> Profile | None:

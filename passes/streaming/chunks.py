@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.not_produced import Disagreement
 from passes.streaming.observed import sizes_of
-from passes.streaming.plan import Plan
+from passes.streaming.plan import RECURRENT, Plan
 from passes.verify import signature
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, Outcome, Perturbing, Value
@@ -32,6 +34,12 @@ class NotSame(PassesError):
     """Chunk by chunk, a model gives something else than the whole."""
 
     exit_code = MISMATCH
+
+    def __init__(self, found: Disagreement) -> None:
+        super().__init__(
+            f"chunk by chunk, the outputs are not those of the whole: {found.sentence}"
+        )
+        self.found = found
 
 
 class NotCompared(PassesError):
@@ -76,15 +84,25 @@ class Judge:
                 Terms(
                     [kind(one, part, plan, **how) for kind, one in pairs],
                     exact=False,
+                    # a chunk cannot tell that a row has more frames than the whole
+                    lenient=any(map(_has_lengths, whole.proto.graph.node)),
                     inputs=Inputs(self.seed, model_hints(whole), self.inputs),
                     limits=Limits(self.budget),
                 ),
             )
         if found.verdict == "mismatch":
-            raise NotSame(f"chunk by chunk, the outputs are not those of the whole: {found.reason}")
+            sides = (whole.proto, part)
+            raise NotSame(
+                Disagreement("main", found.reason, sides, found.failure, (), False, by_command=True)
+            )
         if found.verdict != "verified":
             raise NotCompared(f"no case could be compared, {found.reason} [not-verified]")
         return found
+
+
+def _has_lengths(node: NodeProto) -> bool:
+    """Return whether a node reads the lengths of rows."""
+    return op_of(node) in RECURRENT and bool([*node.input, *[""] * 5][4])
 
 
 @dataclass
@@ -121,7 +139,7 @@ class ByChunks:
         Raises what the executor raises, and CannotRun where there is no frame.
         """
         length = self._length(feeds)
-        feeds = {**feeds, **self._cut(feeds, 0, length)}
+        feeds = {**feeds, **self._cut(feeds, range(length))}
         if not is_marked(model):
             return self.inner.run(model, feeds, **limits)
         found: dict[str, Value] = {}
@@ -131,44 +149,61 @@ class ByChunks:
             one.input: feeds[one.input] if (first := one.first(sizes)) is None else first
             for one in self.plan.states
         }
+        recurs = any(op_of(node) in RECURRENT for node in self.part.graph.node)
+        if recurs and not all(np.asarray(state).size for state in states.values()):
+            raise CannotRun("a state has no element: an empty batch")
         own = scoping.input_names(self.part.graph)
-        for start, end in self._chunks(length):
-            given = {**feeds, **self._cut(feeds, start, end), **states}
+        start, rng = 0, np.random.default_rng(length)  # the same cuts for the same length
+        while start < length:
+            end = min(length, start + self._frames(rng))
+            # what follows the last frame may be anything
+            places = np.arange(start, end + self.plan.look_ahead)
+            given = {**feeds, **self._cut(feeds, places), **states}
+            given[self.plan.frames_left] = np.array(length - start)
             for port in self.plan.inputs if self.squeezed else ():
                 given[port.name] = np.squeeze(np.asarray(given[port.name]), port.time_axis)
             given = {name: given[name] for name in own if name in given}
             found = self.inner.run(self.part, given, **limits).outputs
             states = {one.input: found[one.output] for one in self.plan.states}
-            for name, piece in pieces.items():
-                piece.append(np.asarray(found[name]))
+            kept = end - start
+            if any(one.each for one in self.plan.states):  # roll back to a frame of the chunk
+                kept = int(rng.integers(0, kept // self.plan.multiple) + 1) * self.plan.multiple
+                states = {
+                    one.input: np.asarray(found[one.each])[kept - 1] for one in self.plan.states
+                }
+            start += kept
+            for port in self.plan.outputs:
+                piece = np.asarray(found[port.name])
+                if not self.squeezed:
+                    piece = np.take(piece, range(kept // port.every), port.time_axis)
+                pieces[port.name].append(piece)
         join = np.stack if self.squeezed else np.concatenate
         axes = {port.name: port.time_axis for port in self.plan.outputs}
         found |= {name: join(piece, axes[name]) for name, piece in pieces.items()}
         return Outcome({name: found[name] for name in scoping.output_names(model.graph)})
 
     def _length(self, feeds: Feeds) -> int:
-        """The number of frames, as far as they make whole chunks."""
+        """The number of frames: as far as they make whole chunks, or as many as three have."""
         lengths = {np.asarray(feeds[one.name]).shape[one.time_axis] for one in self.plan.inputs}
         if self.trips:
             lengths = {int(np.asarray(feeds[self.trips]).item())}
-        length = min(lengths) // self.plan.chunk_multiple * self.plan.chunk_multiple
+        length, multiple = min(lengths), self.plan.multiple
         if length < 1 or len(lengths) > 1:
-            raise CannotRun("the inputs have no whole chunk, or different numbers of frames")
-        return int(length)
+            raise CannotRun("the inputs have no frame, or different numbers of frames")
+        return int(max(length // multiple, 3 if multiple > 1 else 1) * multiple)
 
-    def _cut(self, feeds: Feeds, start: int, end: int) -> dict[str, Value]:
-        """The frames of inputs from `start` to `end`."""
+    def _cut(self, feeds: Feeds, places: Iterable[int]) -> dict[str, Value]:
+        """Frames of inputs, from the first on again after the last."""
+        at = np.asarray(places)
         return {
-            one.name: np.take(np.asarray(feeds[one.name]), range(start, end), axis=one.time_axis)
+            one.name: np.take(np.asarray(feeds[one.name]), at, one.time_axis, mode="wrap")
             for one in self.plan.inputs
         }
 
-    def _chunks(self, length: int) -> Iterator[tuple[int, int]]:
-        """Where chunks begin and end, the same for the same length."""
-        rng, start = np.random.default_rng(length), 0
-        while start < length:
-            most = 1 if self.single else int(rng.integers(1, _MOST)) * self.plan.chunk_multiple
-            yield start, (start := min(length, start + most))
+    def _frames(self, rng: np.random.Generator) -> int:
+        """The number of frames of a chunk."""
+        times = 1 if self.single or self.plan.chunk else int(rng.integers(1, _MOST))
+        return times * self.plan.multiple
 
 
 @dataclass
@@ -178,5 +213,5 @@ class _Perturbing(ByChunks):
     def perturbed(self, model: ModelProto, feeds: Feeds, seed: int, **limits: Any) -> Outcome:
         """Run the whole model so."""
         assert isinstance(self.inner, Perturbing)
-        feeds = {**feeds, **self._cut(feeds, 0, self._length(feeds))}
+        feeds = {**feeds, **self._cut(feeds, range(self._length(feeds)))}
         return self.inner.perturbed(model, feeds, seed, **limits)

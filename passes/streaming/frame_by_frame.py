@@ -95,7 +95,7 @@ def _gather(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         return _by_itself(node, at)
     last = picked is not None and picked.size == 1 and int(picked.reshape(-1)[0]) == -1
     at.need(last and not frames.ahead, Reason.WHOLE, "picks frames other than the last")
-    return at.keep(node, Last())
+    return at.keep(changed(node, {}, inputs=[at.cut(node.input[0]), node.input[1]]), Last())
 
 
 @streamed("Slice")
@@ -113,23 +113,26 @@ def _slice(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         plain = frames == replace(frames, every=1, past=0) and starts == [0] and place == 0
         whole = plain and found == [[sizes[at.time]] for sizes in at.seen.sizes[:2]]
         at.need(whole, Reason.NUMBER, "cuts at a place that is not the number of frames")
-        return at.keep(node, replace(frames, ahead=0))
+        return at.keep(node, replace(frames, ahead=0, closed=True))
     at.only()
     if place is None:
         return at.keep(node, frames)
     start, end, step = starts[place], ends[place], steps[place] if steps else 1
     if (start, step) == (-1, 1) and end >= END and not frames.ahead:
-        return at.keep(node, Last())
+        return at.keep(changed(node, {}, inputs=[at.cut(name), *node.input[1:]]), Last())
     at.need(step == 1, Reason.BACKWARDS if step < 0 else Reason.WHOLE, "takes frames in steps")
     tail = 0 if end >= END else -end
-    fits = 0 <= start <= frames.past and 0 <= tail <= frames.ahead
+    later = max(start - frames.past, 0)
+    fits = start >= 0 and tail >= 0 and later + tail <= frames.ahead
     at.need(fits, Reason.WHOLE, f"takes the frames from {start} to {end} of the sequence")
+    at.reading(frames, later)
     ends[place] = END
     inputs = [*node.input]
     if len(inputs) > 1 and tail:
         inputs[2] = at.author.ints(*ends)
     kept = changed(node, {} if len(inputs) > 1 else {"ends": ends}, inputs=inputs)
-    return at.keep(kept, replace(frames, past=frames.past - start, ahead=frames.ahead - tail))
+    past, ahead = max(frames.past - start, 0), frames.ahead - tail - later
+    return at.keep(kept, replace(frames, past=past, ahead=ahead, later=frames.later - later))
 
 
 @streamed("Shape", "Size")

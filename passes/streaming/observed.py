@@ -8,7 +8,7 @@ from fractions import Fraction
 from time import monotonic
 
 import numpy as np
-from onnx import ValueInfoProto
+from onnx import ValueInfoProto, helper
 
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
@@ -44,11 +44,20 @@ class Observed:
     """The values of the main graph in each run, and the sizes of the inputs' dims."""
 
     sizes: Sequence[Mapping[str, int]]
-    values: Sequence[Mapping[str, Array]]
+    values: Sequence[dict[str, Array]]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a value in the first run."""
         return tuple(self.values[0][name].shape)
+
+    def call(self, name: str, new: str) -> None:
+        """Give a value another name, too."""
+        for values in self.values:
+            values[new] = values[name]
+
+    def elem_type(self, name: str) -> int:
+        """The type of the elements of a value, as onnx numbers it."""
+        return helper.np_dtype_to_tensor_dtype(self.values[0][name].dtype)
 
     def times(self, name: str) -> list[int]:
         """The axes whose size depends on the number of frames."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum, StrEnum
 from typing import Any
 
@@ -16,6 +16,8 @@ from passes.verify.executor import Array
 
 #: The key under which a model holds its description, in JSON.
 KEY = "passes.stream"
+#: The operators that read a sequence step by step.
+RECURRENT = ("RNN", "GRU", "LSTM")
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,16 @@ class Frames:
 
     One frame belongs to `every` frames of the inputs. In a chunk, `past` frames come before those
     of the chunk itself; in the whole, so many before the first, and `ahead` after the last, which
-    no chunk has: they come from padding.
+    no chunk has: they come from padding. A chunk has `later` frames of the next one, too; of what
+    is `closed` it can have no more of them, as a state is computed from its own alone.
     """
 
     axis: int
     every: int = 1
     past: int = 0
     ahead: int = 0
+    later: int = 0
+    closed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,14 @@ class Reason(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
+class ReadsLater(Exception):
+    """A node reads so many `frames` of the inputs that come after the chunk."""
+
+    def __init__(self, frames: int) -> None:
+        super().__init__(frames)
+        self.frames = frames
+
+
 class CannotStream(PassesError):
     """A model cannot be run in chunks; the sentence names the node and the reason."""
 
@@ -79,7 +92,8 @@ class State:
 
     Before the first chunk, each element is `fill`, or the state is `value`, which is broadcast to
     its `shape`; where both are None, the caller chooses. `node` is the path of the node that
-    carries it, empty where the model had both names before.
+    carries it, empty where the model had both names before. `each`: the output that holds it after
+    each frame of the chunk, along a new first axis, if there is one.
     """
 
     input: str
@@ -90,6 +104,7 @@ class State:
     value: Any = None
     batch_axis: int | None = None
     node: str = ""
+    each: str = ""
 
     def first(self, sizes: Mapping[str, int]) -> Array | None:
         """The state before the first chunk, by the sizes of dims; None where the caller chooses."""
@@ -124,7 +139,10 @@ class Port:
 class Plan:
     """The description: the name of the dim of time, the inputs and outputs that have it, and the
     states. The frames of a chunk are one or more, a multiple of `chunk_multiple`. `last`: the
-    outputs without time, which hold what they hold in the whole after the last chunk."""
+    outputs without time, which hold what they hold in the whole after the last chunk. `chunk`: the
+    only number of frames of a chunk, if it is fixed. A chunk is followed by `look_ahead` frames of
+    the next one, and `frames_left` is the input that is how many frames of the sequence begin with
+    the first of the chunk; "" if there is none."""
 
     axis: str
     inputs: Sequence[Port]
@@ -132,7 +150,18 @@ class Plan:
     states: Sequence[State]
     last: Sequence[str] = ()
     chunk_multiple: int = 1
+    chunk: int = 0
+    look_ahead: int = 0
+    frames_left: str = ""
+
+    @property
+    def multiple(self) -> int:
+        """What the frames of a chunk are a multiple of."""
+        return self.chunk or self.chunk_multiple
 
     def to_json(self) -> str:
-        """The text that the model holds: no output frame is delayed, and none is to be dropped."""
-        return json.dumps({"schema_version": 1, "delay": 0, "drop": 0, **asdict(self)})
+        """The text that the model holds; an output frame is delayed by what the model looks ahead,
+        and none is to be dropped."""
+        return json.dumps(
+            {"schema_version": 1, "delay": self.look_ahead, "drop": 0, **asdict(self)}
+        )

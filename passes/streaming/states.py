@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from passes.streaming.observed import Observed
 from passes.streaming.plan import CannotStream, Last, Reason, State
 from passes.streaming.streamer import Slot, Streamer
 from passes.types.value_types import dims_of, elem_type_of
+from passes.writing import spelling
 
 
 def states_of(
@@ -37,7 +38,10 @@ def states_of(
         for given, known, kind in ((name, types, "input"), (end, ends, "output")):
             if given not in known:
                 raise WrongUsage(f"the model has no {kind} {given!r}; {nearest(given, known)}")
-    reads = {slot.input: _reads(whole, slot) for slot in streamer.slots}
+    reads = {
+        slot.input: inputs_of(whole, [slot.source] if slot.fill is None else [])
+        for slot in streamer.slots
+    }
     pairs = dict(declared)
     for name in dict.fromkeys(name for read in reads.values() for name in sorted(read)):
         own = frozenset(slot for slot, read in reads.items() if name in read)
@@ -59,7 +63,38 @@ def states_of(
             sentence = f"{started}, which no output returns; --state IN=OUT declares one that does"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
         states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
-    return [*states, *(_first(slot, streamer.seen) for slot in new)], replaced
+    states += [_first(slot, streamer.seen) for slot in new]
+    each = streamer.wanted.each
+    return [_with_each(one, whole, streamer) if each else one for one in states], replaced
+
+
+def _with_each(state: State, whole: Model, streamer: Streamer) -> State:
+    """A state with what holds it after each frame, in its own shape.
+
+    Raises:
+        CannotStream: nothing does.
+    """
+    for slot in streamer.slots:
+        if state.input in (slot.input, slot.source):
+            return replace(state, each=slot.each)
+        if slot.fill is None and _is_shaped(whole, slot.source, state.input):
+            write = streamer.author
+            own = spelling.size_of_axis(write, slot.each, 0)
+            shape = spelling.joined(write, [own, spelling.shape_of(write, state.input)])
+            each = write.fresh(f"every_{state.input}")
+            return replace(state, each=spelling.reshaped(write, slot.each, shape, [each]))
+    sentence = f"no value holds the state {state.input!r} after each frame"
+    raise CannotStream(Reason.UNSUPPORTED, sentence, state.node)
+
+
+def _is_shaped(whole: Model, name: str, source: str) -> bool:
+    """Return whether a value has just the elements of another one."""
+    while name != source:
+        node = whole.producer(whole.proto.graph, name)
+        if node is None or op_of(node) not in ("Squeeze", "Unsqueeze", "Reshape", "Identity"):
+            return False
+        name = node.input[0]
+    return True
 
 
 def _alike(one: TypeProto, other: TypeProto) -> bool:
@@ -77,11 +112,9 @@ def given_state(kind: TypeProto, name: str, end: str, path: str = "") -> State:
     return State(name, end, dims, dtype, batch_axis=next(iter(symbolic), None), node=path)
 
 
-def _reads(whole: Model, slot: Slot) -> frozenset[str]:
-    """The inputs of the model on whose elements the beginning of a state depends."""
-    if slot.fill is not None:
-        return frozenset()
-    graph, found, pending = whole.proto.graph, set[str](), [slot.source]
+def inputs_of(whole: Model, sources: Sequence[str]) -> frozenset[str]:
+    """The inputs of the model on whose elements values of the main graph depend."""
+    graph, found, pending = whole.proto.graph, set[str](), list(sources)
     inputs = set(scoping.input_names(graph)) - scoping.initializer_names(graph)
     seen = set(pending)
     while pending:

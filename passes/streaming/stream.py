@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from onnx import ModelProto, TensorShapeProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, TensorShapeProto, ValueInfoProto, helper
 
 from passes.chain import Chain
 from passes.check import check_outcome
@@ -14,18 +15,22 @@ from passes.engine.finish import drop_unread
 from passes.engine.schedules import SCHEDULES
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.live import live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.places import path_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
+from passes.loops.form import LoopForm
 from passes.session import Session, Source, loaded
 from passes.streaming import frame_by_frame, with_states
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.observed import observe
 from passes.streaming.plan import (
     KEY,
+    RECURRENT,
     CannotStream,
     Count,
     Flow,
@@ -33,33 +38,40 @@ from passes.streaming.plan import (
     Last,
     Plan,
     Port,
+    ReadsLater,
     Reason,
     State,
 )
-from passes.streaming.states import states_of
-from passes.streaming.streamer import Streamer
+from passes.streaming.states import inputs_of, states_of
+from passes.streaming.streamer import NAMING, Streamer, Wanted
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
 _Dim = TensorShapeProto.Dimension
-#: The names of the states that are added, as inputs and as outputs.
-NAMING = ("{}", "new_{}")
 
 
 def stream(
     model: Source,
-    axis: str,
+    axis: str = "",
     *,
+    loop: str = "",
     states: Mapping[str, str] | None = None,
     naming: tuple[str, str] = NAMING,
+    chunk: int = 0,
+    each: bool = False,
     judge: Judge | None = None,
 ) -> Streamed:
     """Return a model that runs a chunk of any number of frames, whose states are inputs and
     outputs.
 
-    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`.
+    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`; or `loop`
+    is the path of a Scan or a recurrent operator: the inputs that it reads step by step have time,
+    and what depends on others runs as a whole.
     `states` are inputs that hold what the outputs of these names return, where that is not seen.
-    `naming`: the names of the states that are added. Loops are made Scans first, if that is proven.
+    `naming`: the names of the states that are added, as input and as output, with `{}` for that of
+    the value. `chunk`: the number of frames of all chunks, if it is fixed; a loop of one iteration
+    is written out. `each`: the states after each frame are outputs, too, to roll back to.
+    Loops are made Scans first, if that is proven.
 
     Raises:
         BadModel: the input is no valid model.
@@ -67,44 +79,106 @@ def stream(
         NotSame, NotCompared: the outcome was not shown to be right.
         WrongUsage: there is no such dim, input or output.
     """
-    judge = judge or Judge()
-    whole, time = _with_time(_with_scans(model, judge), axis)
+    judge, wanted = judge or Judge(), Wanted(naming, chunk, each)
+    whole = _with_scans(model, judge, each=each)
+    whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
-    streamer = Streamer(whole, time, flows, observe(whole, time), naming)
-    streamer.write()
+    seen, streamer, later = observe(whole, time), None, 0
+    while streamer is None:
+        inputs = {name: replace(flow, later=later) for name, flow in flows.items()}
+        streamer = Streamer(whole, time, inputs, seen, wanted, later)
+        try:
+            streamer.write()
+        except ReadsLater as more:
+            streamer, later = None, more.frames
     outputs = _ports(whole, streamer.flows)
     found, replaced = states_of(whole, streamer, states or {})
-    inputs = [Port(name, flow.axis) for name, flow in flows.items()]
     own = {state.output for state in found}
     ends = scoping.output_names(whole.proto.graph)
     last = [one for one in ends if isinstance(streamer.flows.get(one), Last) and one not in own]
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    plan = Plan(time, inputs, outputs, found, last, multiple)
+    if chunk % multiple:
+        raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
+    plan = Plan(
+        time,
+        [Port(name, flow.axis) for name, flow in flows.items()],
+        outputs,
+        found,
+        last,
+        multiple,
+        chunk,
+        look_ahead=later,
+        frames_left=streamer.left,
+    )
     proto = _proto(whole, streamer, plan, replaced)
+    if chunk:
+        proto = _fixed(proto, plan)
     check_outcome(Model(proto, whole.path))
     return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
 
 
-def _with_scans(source: Source, judge: Judge) -> Model:
-    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified."""
+def _with_scans(source: Source, judge: Judge, *, each: bool) -> Model:
+    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified; and
+    of LSTM operators if `each` cell state is wanted, of which these return the last one alone."""
     model, _ = loaded(source)
-    if not any(op_of(node) == "Loop" for node in model.proto.graph.node) and model.opset() > SCAN_8:
+    kinds = {op_of(node) for node in model.proto.graph.node}
+    names = ["raise", "simplify"] if "Loop" in kinds or model.opset() <= SCAN_8 else []
+    if each and "LSTM" in kinds:
+        names.insert(0, "expand")
+    if not names:
         return model
     assume = (Assumption.non_empty,)  # a chunk has a frame
     verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed, assume=assume)
     # what a loop carries unchanged is no state
     commands = [
         Session(SCHEDULES[name], options=RuleOptions(assume=assume), verifying=verifying)
-        for name in ("raise", "simplify")
+        for name in names
     ]
     return Model(Chain(commands).run(source).model, model.path)
 
 
-def _with_time(model: Model, axis: str) -> tuple[Model, str]:
+def _axes_of(model: Model, path: str) -> str:
+    """The axes of inputs along which a loop runs, as `x=1,y=0`.
+
+    Raises:
+        WrongUsage: there is no such loop, or it runs along the dim of no input.
+    """
+    graph, scope = model.proto.graph, next(scoping.scopes(model.proto))
+    loops = {
+        path_of(scope, node, index): node
+        for index, node in enumerate(graph.node)
+        if op_of(node) in ("Scan", *RECURRENT)
+    }
+    if path not in loops:
+        raise WrongUsage(
+            f"the model has no Scan or recurrent operator {path!r}; {nearest(path, loops)}"
+        )
+    node = loops[path]
+    read = [(node.input[0], attribute(node, "layout", 0))]
+    if op_of(node) == "Scan":
+        form = LoopForm.from_node(node, model.opset())
+        read = [(scanned.tensor, scanned.axis) for scanned in form.scanned]
+    known = [(dims_of(model.types.of(scope, name)) or (), axis) for name, axis in read]
+    sizes = {dims[axis] for dims, axis in known if -len(dims) <= axis < len(dims)}
+    times = {size for size in sizes if isinstance(size, str)}
+    sources = inputs_of(model, [name for name, _ in read])
+    places = [
+        f"{value.name}={axis}"
+        for value in graph.input
+        for axis, dim in enumerate(dims_of(value.type) or ())
+        if value.name in sources and dim in times
+    ]
+    if not places:
+        raise WrongUsage(f"{path} runs along the dim of no input (--axis names one)")
+    return ",".join(places)
+
+
+def _with_time(model: Model, axis: str, *, alone: bool) -> tuple[Model, str]:
     """The model with a dim of time that has a name, which is returned, too; without what no output
-    depends on, and with every output of its recurrent operators."""
+    depends on, and with every output of its recurrent operators. `alone`: other inputs have another
+    time."""
     proto = copied(model.proto)
     graph = proto.graph
     named = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
@@ -113,7 +187,11 @@ def _with_time(model: Model, axis: str) -> tuple[Model, str]:
         raise WrongUsage(f"no input has a dim {axis!r}; {nearest(axis, sorted(symbols))}")
     dims = _named_axes(axis, named) if "=" in axis else []
     kept = (dim.dim_param for dim in dims if dim.dim_param)
-    time = next(kept, Names(symbols).fresh("time")) if dims else axis
+    fresh = Names(symbols).fresh("time")
+    time = next(kept, fresh) if dims else axis
+    every = [dim.dim_param for known in named.values() for dim in known]
+    if alone and every.count(time) > sum(dim.dim_param == time for dim in dims):
+        time = fresh
     sizes = {dim.dim_value for dim in dims} - {0}
     for dim in dims:
         dim.dim_param = time
@@ -127,7 +205,7 @@ def _with_time(model: Model, axis: str) -> tuple[Model, str]:
     replace_all(graph.node, live(graph.node, ends, scoping.free_names)[0])
     names = Names(scoping.all_names([graph]))
     for node in graph.node:
-        if op_of(node) in ("RNN", "GRU", "LSTM"):
+        if op_of(node) in RECURRENT:
             replace_all(node.output, with_states.with_all_outputs(node, names.fresh))
     return Model(proto, model.path), time
 
@@ -167,7 +245,7 @@ def _ports(whole: Model, flows: Mapping[str, Flow]) -> list[Port]:
             sentence = f"the output {name!r} depends on the number of frames"
             raise CannotStream(Reason.NUMBER, sentence)
         if isinstance(flow, Frames):
-            if flow.past or flow.ahead:
+            if (flow.past, flow.ahead) != (0, 0):
                 padded = f"{flow.past} before the first frame, {flow.ahead} after the last"
                 sentence = f"the output {name!r} has frames of padding: {padded}"
                 raise CannotStream(Reason.AHEAD, sentence)
@@ -182,6 +260,10 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     for node in nodes:
         scoping.rename_free(node, replaced)
     inputs, outputs = scoping.input_names(graph), scoping.output_names(graph)
+    if plan.frames_left:
+        graph.input.append(helper.make_tensor_value_info(plan.frames_left, TensorProto.INT64, []))
+    each = [state for state in plan.states if state.each]
+    graph.output.extend(_declared(state.each, state, ("",)) for state in each)
     added = [state for state in plan.states if state.output not in outputs]
     graph.input.extend(
         _declared(state.input, state) for state in plan.states if state.input not in inputs
@@ -195,9 +277,9 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
         dims = value.type.tensor_type.shape.dim
         if value.name in axes and len(dims) > axes[value.name].time_axis:
             dim = dims[axes[value.name].time_axis]
-            if axes[value.name].every == 1:
+            if axes[value.name].every == 1 and not plan.look_ahead:
                 dim.dim_param = plan.axis
-            elif dim.dim_value:
+            elif dim.dim_value or plan.look_ahead:
                 dim.Clear()
     # what is declared of values may be the number of frames, which padding makes another one
     made = {name for node in kept for name in node.output}
@@ -209,6 +291,20 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     return proto
 
 
-def _declared(name: str, state: State) -> ValueInfoProto:
-    """The type of a state, as an input or an output."""
-    return helper.make_tensor_value_info(name, state.elem_type, state.shape)
+def _fixed(proto: ModelProto, plan: Plan) -> ModelProto:
+    """The model of a chunk whose number of frames is fixed, without loops of one iteration."""
+    ports = {port.name: port for port in (*plan.inputs, *plan.outputs)}
+    for value in (*proto.graph.input, *proto.graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if (port := ports.get(value.name)) and len(dims) > port.time_axis:
+            later = plan.look_ahead if port in plan.inputs else 0
+            dims[port.time_axis].dim_value = plan.chunk // port.every + later
+    # what it does is compared with the whole afterwards
+    options = RuleOptions(assume=tuple(Assumption))
+    return Session(SCHEDULES["simplify"], options=options, verifying=None).run(proto).model
+
+
+def _declared(name: str, state: State, before: Sequence[str] = ()) -> ValueInfoProto:
+    """The type of a state, as an input or an output, with axes before those of its own."""
+    dims = [None if dim in ("", "?") else dim for dim in (*before, *state.shape)]
+    return helper.make_tensor_value_info(name, state.elem_type, dims)

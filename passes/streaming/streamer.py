@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
@@ -16,9 +17,20 @@ from passes.ir.names import Names
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
+from passes.ir.protos import changed
 from passes.streaming.observed import Observed
-from passes.streaming.plan import CannotStream, Count, Flow, Frames, Last, Reason
+from passes.streaming.plan import (
+    RECURRENT,
+    CannotStream,
+    Count,
+    Flow,
+    Frames,
+    Last,
+    ReadsLater,
+    Reason,
+)
 from passes.verify.executor import Array
+from passes.writing import spelling
 from passes.writing.author import Author
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
@@ -44,6 +56,7 @@ class Slot:
 
     That is the value `source` of the original, or, where `fill` is given, a tensor of that number,
     shaped as `source` is, but for `axis`, along which it has so many `frames`, if that is given.
+    `each` is the name of what holds it after each frame, if that is wanted.
     """
 
     input: str
@@ -53,13 +66,29 @@ class Slot:
     fill: float | None = None
     frames: int | None = None
     axis: int = 0
+    each: str = ""
+
+
+#: The names of the states that are added, as inputs and as outputs.
+NAMING = ("{}", "new_{}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a model: `naming` are the names of new states, as input and as output, with
+    `{}` for that of the value. `chunk`: the number of frames of all chunks, if it is fixed. `each`:
+    states after each frame become outputs."""
+
+    naming: tuple[str, str] = NAMING
+    chunk: int = 0
+    each: bool = False
 
 
 class Streamer:
     """Writes the main graph of a model, of whose inputs these have frames, for a chunk.
 
-    `time` is the name of the dim of time, and `seen` what the model does at several sizes of it.
-    `naming` are the names of new states, as input and as output, with `{}` for that of the value.
+    `time` is the name of the dim of time, and `seen` what the model does at several sizes of it. A
+    chunk has `later` frames of the next one.
     """
 
     def __init__(
@@ -68,13 +97,18 @@ class Streamer:
         time: str,
         inputs: Mapping[str, Frames],
         seen: Observed,
-        naming: tuple[str, str],
+        wanted: Wanted,
+        later: int = 0,
     ) -> None:
-        self.graph, self.seen, self._naming = model.proto.graph, seen, naming
+        self.graph, self.seen, self.wanted = model.proto.graph, seen, wanted
+        self.later = later
         self.time = time
         self.flows: dict[str, Flow] = dict(inputs)
         self.slots: list[Slot] = []
         self.author = Author(model.opset(), Names(scoping.all_names([self.graph])), "")
+        #: The input of the number of frames that are left, once a node reads it.
+        self.left = ""
+        self._longer: dict[str, str] = {}  # outputs, and what they are with later frames
         self.node, self.path, self.label = NodeProto(), "", ""
         self._scope = next(scoping.scopes(model.proto))
         self._constants = Constants(model, self._scope)
@@ -90,11 +124,45 @@ class Streamer:
         for index, node in enumerate(self.graph.node):
             self.node, self.path = node, path_of(self._scope, node, index)
             self.label = re.sub(r"\W+", "_", scoping.label(node, index)).strip("_")
-            for name, flow in zip(node.output, self._written(), strict=False):
-                self.flows[name] = flow
+            own = op_of(node) in _OWN
+            closed = self._align(own)
+            ends = {} if own or not self.later else self._lengthened()
+            for name, flow in zip(self.node.output, self._written(), strict=False):
                 if isinstance(flow, Frames) and name:
                     kept = self.seen.times(name) == [flow.axis] and self.seen.has(name, flow)
                     self.need(kept, Reason.WHOLE, "gives another number of frames")
+                    flow = replace(flow, closed=flow.closed or closed)
+                self.flows[name] = flow
+            for name, longer in ends.items():
+                self.author.op("Identity", self.cut(longer), outputs=[name])
+                self.flows[name] = self.flows[longer]
+                if isinstance(flow := self.flows[name], Frames):
+                    self.flows[name] = replace(flow, later=0)
+
+    def _align(self, own: bool) -> bool:
+        """Let the node read as many later frames of all its inputs, none if it may read its `own`
+        alone; returns whether it can have no more."""
+        inputs = [self._longer.get(name, name) for name in self.node.input]
+        read = [frames for name in inputs if (frames := self.frames(name))]
+        own = own or any(isinstance(self.flows.get(name), Count) for name in inputs)
+        later = 0 if own or not read else min(frames.later for frames in read)
+        inputs = [self.cut(name, later) for name in inputs]
+        if inputs != list(self.node.input):
+            self.node = changed(self.node, {}, inputs=inputs)
+        return own or any(frames.closed for frames in read)
+
+    def _lengthened(self) -> dict[str, str]:
+        """Give outputs of the model that the node computes other names, under which they may have
+        later frames."""
+        ends = scoping.output_names(self.graph)
+        found = {name: self.author.fresh("longer") for name in self.node.output if name in ends}
+        if found:
+            outputs = [found.get(name, name) for name in self.node.output]
+            self.node = changed(self.node, {}, outputs=outputs)
+            self._longer |= found
+        for name, longer in found.items():
+            self.seen.call(name, longer)
+        return found
 
     def _written(self) -> Sequence[Flow]:
         """Write the node; returns the flows of its outputs."""
@@ -121,7 +189,9 @@ class Streamer:
             return None
         times = self.seen.times(name)
         filled = len(times) == 1 and self.seen.has(name, Frames(times[0]))
-        return Frames(times[0]) if filled and op_of(self.node) in _FILLING else Count.COUNT
+        if filled and op_of(self.node) in _FILLING:
+            return Frames(times[0], closed=True)
+        return Count.COUNT
 
     def refused(self, reason: Reason, sentence: str) -> CannotStream:
         """The refusal of the node that is being written."""
@@ -170,6 +240,53 @@ class Streamer:
 
     # -- what is written ----------------------------------------------------------------------
 
+    def cut(self, name: str, later: int = 0) -> str:
+        """A value with no more than so many later frames."""
+        frames = self.frames(name)
+        if frames is None or frames.later <= later:
+            return name
+        write, last = self.author, later - frames.later
+        key = ("cut", name, later)
+        new = write.once(key, lambda: spelling.part(write, name, frames.axis, 0, last))
+        self.seen.call(name, new)
+        self.flows[new] = replace(frames, later=later)
+        return new
+
+    def reading(self, frames: Frames, count: int) -> None:
+        """See that a chunk has so many later frames.
+
+        Raises:
+            CannotStream: it can have no more of them.
+            ReadsLater: it has fewer.
+        """
+        if count > frames.later:
+            sentence = f"reads frames that come later, {count} ahead, of what has a state"
+            self.need(not frames.closed, Reason.AHEAD, sentence)
+            raise ReadsLater(self.later + (count - frames.later) * frames.every)
+
+    def ended(self, name: str, frames: Frames, fill: float) -> str:
+        """A value with `fill` in place of later frames that are none of the sequence."""
+        if not frames.later:
+            return name
+        write = self.author
+        self.left = self.left or write.fresh("frames_left")
+        left = write.once(
+            ("left", frames.every), lambda: write.op("Div", self.left, write.int(frames.every))
+        )
+        end = write.op("Add", left, write.int(frames.past + frames.ahead))
+        if self.wanted.chunk:
+            own = self.wanted.chunk // frames.every
+            places = write.value(np.arange(frames.past + own + frames.later))
+        else:
+            places = spelling.arange(write, spelling.size_of_axis(write, name, frames.axis))
+        axes = [*range(1, self.rank(name) - frames.axis)]
+        within = spelling.unsqueeze_axes(write, write.op("Less", places, end), axes)
+        dtype = helper.tensor_dtype_to_np_dtype(self.seen.elem_type(name))
+        new = write.op("Where", within, name, write.value(np.full((), fill, dtype)))
+        self.seen.call(name, new)
+        self.flows[new] = frames
+        return new
+
     def like(self, frames: Frames, name: str) -> Frames:
         """The same frames in an output of the node, on whichever axis it has them.
 
@@ -202,11 +319,29 @@ class Streamer:
         """
         if fill is None and source in scoping.input_names(self.graph):
             name = source
-        given, after = (self.author.names.fresh(one.replace("{}", name)) for one in self._naming)
+        given, after = (
+            self.author.names.fresh(one.replace("{}", name)) for one in self.wanted.naming
+        )
         after = output if output in scoping.output_names(self.graph) else after
-        slot = Slot(given, after, source, self.path, fill, frames, axis)
+        each = self.author.names.fresh(f"every_{name}") if self.wanted.each else ""
+        slot = Slot(given, after, source, self.path, fill, frames, axis, each)
         self.slots.append(slot)
         return slot
+
+    def windows(self, slot: Slot, joined: str, x: str, frames: Frames) -> None:
+        """Write a state after each frame of `x`: so many frames as it has, of those `joined` to it,
+        the first time from the second one on."""
+        if not slot.each:
+            return
+        self.need(frames.every == 1, Reason.UNSUPPORTED, "reads fewer frames than the inputs have")
+        write, count = self.author, slot.frames or 0
+        own = self.cut(x)
+        first = spelling.arange(write, spelling.size_of_axis(write, own, slot.axis))
+        places = write.value(np.arange(1, 1 + count))
+        at = write.op("Add", spelling.unsqueeze(write, first, 1), places)
+        rows = write.op("Gather", joined, at, axis=slot.axis)
+        others = [axis for axis in range(self.rank(slot.source) + 1) if axis != slot.axis]
+        write.op("Transpose", rows, perm=[slot.axis, *others], outputs=[slot.each])
 
     def hand_on(self, slot: Slot, value: str) -> Last:
         """Write the output of a state, which is `value`, and return its flow."""
@@ -215,6 +350,8 @@ class Streamer:
         return Last(frozenset({slot.input}))
 
 
+#: What reads the frames of a chunk alone: states are computed from these, or numbers of them.
+_OWN = (*RECURRENT, "Scan", "CumSum", "Shape", "Size")
 #: What fills frames that are all alike, if its shape depends on their number.
 _FILLING = ("Expand", "ConstantOfShape", "Tile")
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes, number, text
 from passes.ir.operators import op_of
-from passes.ir.protos import changed
-from passes.loops.form import LoopForm
+from passes.ir.protos import changed, copied
+from passes.ir.versions import CLIP_TAKES_INTEGERS
+from passes.loops.form import Collected, LoopForm
 from passes.streaming.frame_by_frame import END
-from passes.streaming.plan import Flow, Reason
-from passes.streaming.streamer import Streamer, streamed
+from passes.streaming.plan import RECURRENT, Flow, Frames, Reason
+from passes.streaming.streamer import Slot, Streamer, streamed
+from passes.writing import spelling
+from passes.writing.guards import guarded
+
+_OTHERS = "has no state for each frame of the chunk: a stride, or rows with lengths"
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
@@ -23,19 +29,21 @@ def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
     return [name or fresh("unused") for name in given]
 
 
-@streamed("RNN", "GRU", "LSTM")
+@streamed(*RECURRENT)
 def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """The initial states become inputs of the model, the final ones outputs."""
     direction = text(node, "direction", "forward")
     at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {direction}")
     inputs = [*node.input, *[""] * (8 - len(node.input))]
     outputs = with_all_outputs(node, at.author.fresh)
-    at.need(not inputs[4], Reason.LENGTHS, "reads the lengths of rows (sequence_lens)")
-    at.fixed([name for place, name in enumerate(inputs) if place not in (0, 4)], "its parameter")
+    counted = "reads lengths of rows (sequence_lens) that depend on time"
+    at.need(at.flows.get(inputs[4]) is None, Reason.LENGTHS, counted)
+    at.fixed(filter(None, inputs[1:]), "its parameter")
     frames, later = at.frames(inputs[0]), attribute(node, "layout", 0)
     steps = frames is not None and frames.axis == later and not frames.past
     at.need(steps, Reason.WHOLE, "reads time as another axis than that of its steps")
     assert frames is not None
+    ended = _ended(at, inputs, frames) if inputs[4] else ""
     slots = []
     for place, letter in enumerate("hc" if op_of(node) == "LSTM" else "h"):
         initial, final = inputs[5 + place], outputs[1 + place]
@@ -44,10 +52,45 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         inputs[5 + place] = slot.input
         if not at.is_read(final):
             outputs[1 + place] = slot.output
+    if not at.wanted.chunk:
+        inputs[5] = _if_any(at, inputs[0], slots[0])
     while not inputs[-1]:
         inputs.pop()
-    at.author.adopt([changed(node, {}, inputs=inputs, outputs=outputs)])
+    kept = [at.author.fresh("state") if ended and name else name for name in outputs[1:]]
+    at.author.adopt([changed(node, {}, inputs=inputs, outputs=[outputs[0], *kept])])
+    for slot, new, final in zip(slots, kept, outputs[1:], strict=True):
+        if ended:  # onnxruntime gives a row without frames the state 0
+            at.author.op("Where", ended, slot.input, new, outputs=[final])
+    if slots[0].each:
+        alone = not ended and len(slots) == 1 and frames.every == 1
+        at.need(alone, Reason.UNSUPPORTED, _OTHERS)
+        perm = [1, 0, 2, 3] if later else [0, 1, 2, 3]
+        at.author.op("Transpose", outputs[0], perm=perm, outputs=[slots[0].each])
     return [replace(frames, axis=later), *map(at.hand_on, slots, outputs[1:])]
+
+
+def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
+    """Write the lengths of rows in a chunk in place of those in the whole; returns which rows have
+    no frame, a bool for each, that broadcasts to a state."""
+    write = at.author
+    known = write.opset >= CLIP_TAKES_INTEGERS
+    at.need(known, Reason.LENGTHS, f"reads the lengths of rows in opset {write.opset}")
+    x, lengths = inputs[0], inputs[4]
+    done = at.slot(f"{at.label}_done", lengths, fill=0)
+    size = write.op("Cast", spelling.scalar_size(write, x, frames.axis), to=TensorProto.INT32)
+    none = write.value(np.zeros((), np.int32))
+    inputs[4] = write.op("Clip", write.op("Sub", lengths, done.input), none, size)
+    write.op("Add", done.input, inputs[4], outputs=[done.output])
+    empty = write.op("Equal", inputs[4], none)
+    return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
+
+
+def _if_any(at: Streamer, x: str, slot: Slot) -> str:
+    """The state, or a failure of the model where there is no frame or no row: onnxruntime ends the
+    process, or gives states that were never written."""
+    write = at.author
+    some = write.once(("some", x), lambda: write.op("Greater", write.op("Size", x), write.int(0)))
+    return guarded(write, slot.input, some, at.seen.elem_type(slot.source))
 
 
 @streamed("Scan")
@@ -73,12 +116,28 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
         replace(one, initial=slot.input, final=one.final if at.is_read(one.final) else slot.output)
         for one, slot in zip(form.carried, slots, strict=True)
     ]
-    at.author.adopt([replace(form, carried=tuple(carried)).to_node()])
+    form = replace(form, carried=tuple(carried))
+    if at.wanted.each:
+        at.need(plain[0].every == 1, Reason.UNSUPPORTED, _OTHERS)
+        form = _with_each(form, slots, at.author.fresh)
+    at.author.adopt([form.to_node()])
     flows += [at.hand_on(slot, one.final) for slot, one in zip(slots, carried, strict=True)]
-    for one in form.collected:
+    for one in form.collected[: len(node.output) - len(slots)]:
         at.need(not one.reversed, Reason.BACKWARDS, "collects a value backwards")
         flows.append(at.like(plain[0], one.tensor) if at.is_read(one.tensor) else None)
     return flows
+
+
+def _with_each(form: LoopForm, slots: Sequence[Slot], fresh: Callable[[str], str]) -> LoopForm:
+    """A loop that collects its states, too, under the names of the slots."""
+    body, collected = copied(form.body), [*form.collected]
+    types = {value.name: value.type for value in body.output}
+    for slot, one in zip(slots, form.carried, strict=True):
+        name = fresh("each")
+        body.node.add(op_type="Identity", input=[one.body_output], output=[name])
+        body.output.add(name=name, type=types[one.body_output])
+        collected.append(Collected(name, slot.each))
+    return replace(form, body=body, collected=tuple(collected))
 
 
 @streamed("CumSum")
@@ -99,6 +158,7 @@ def _cumulates(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     axis = write.ints(frames.axis)
     write.op("Slice", sums, write.ints(start), write.ints(end), axis, outputs=[node.output[0]])
     write.op("Slice", sums, write.ints(-1), write.ints(END), axis, outputs=[slot.output])
+    at.windows(slot, sums, node.input[0], frames)
     return [frames]
 
 
@@ -125,10 +185,10 @@ def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     value = number(node, "value", 0.0) if fill is None else float(fill.reshape(-1)[0])
     pads[place] = pads[place + len(axes)] = 0
     result = [replace(frames, past=frames.past + before, ahead=frames.ahead + after)]
-    data = node.input[0]
+    data = at.ended(node.input[0], frames, value) if after > 0 else node.input[0]
     if before:
         ends = [] if any(pads) else [node.output[0]]
-        data = _after(at, data, before, frames.axis, value, ends)
+        data = _after(at, data, before, frames, value, ends)
         if ends:
             return result
     old = len(node.input) < 2
@@ -137,14 +197,16 @@ def _pads(node: NodeProto, at: Streamer) -> Sequence[Flow]:
 
 
 def _after(
-    at: Streamer, name: str, count: int, axis: int, fill: float, ends: Sequence[str] = ()
+    at: Streamer, name: str, count: int, frames: Frames, fill: float, ends: Sequence[str] = ()
 ) -> str:
     """Write frames with so many before them, which a state holds; returns the name of both."""
+    axis = frames.axis
     slot = at.slot(f"{at.label}_cache", name, fill=fill, frames=count, axis=axis)
-    write = at.author
+    write, later = at.author, frames.later
     joined = write.op("Concat", slot.input, name, axis=axis, outputs=ends)
-    bounds = [write.ints(-count), write.ints(END), write.ints(axis)]
+    bounds = [write.ints(-count - later), write.ints(-later or END), write.ints(axis)]
     write.op("Slice", joined, *bounds, outputs=[slot.output])
+    at.windows(slot, joined, name, frames)
     return joined
 
 
@@ -164,12 +226,16 @@ def _convolves(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     before, after = (pads[place], pads[place + spatial]) if auto == "NOTSET" else (0, 0)
     at.need(not (before and frames.past), Reason.UNSUPPORTED, "pads what is padded")
     left, right = before + frames.past, after + frames.ahead
-    past, odd = divmod(left - max(reach - stride, 0), stride)
-    at.need(past >= 0, Reason.AHEAD, f"reads frames that come later, {reach - stride - left} ahead")
+    later = max(reach - stride, 0) - left
+    at.reading(frames, later)
+    past, odd = divmod(max(-later, 0), stride)
     at.need(not odd and (past == 0 or reach >= stride), Reason.UNSUPPORTED, "pads no whole stride")
     ahead = (left + right - reach) // stride + 1 - past
-    data = _after(at, node.input[0], before, frames.axis, 0.0) if before else node.input[0]
+    data = at.ended(node.input[0], frames, 0) if after > 0 else node.input[0]
+    data = _after(at, data, before, frames, 0.0) if before else data
     pads[place] = pads[place + spatial] = 0
     given = {"pads": pads} if auto == "NOTSET" else {}
     kept = changed(node, given, inputs=[data, *node.input[1:]])
-    return at.keep(kept, replace(frames, every=frames.every * stride, past=past, ahead=ahead))
+    beyond = (left + frames.later - reach) // stride + 1 - past
+    every = frames.every * stride
+    return at.keep(kept, replace(frames, every=every, past=past, ahead=ahead, later=beyond))

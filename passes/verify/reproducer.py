@@ -39,26 +39,33 @@ after.onnx    the same after it
   output_N.pb  what before.onnx answers{expected}
   after_N.pb   what after.onnx answers{actual}
 
+{again}
+"""
+_AGAIN = """\
 To find the first value that differs, in this folder:
 
   python -m passes bisect .{options}
 
 To see it again:
 
-  python -m passes verify before.onnx after.onnx --inputs {data_set}{options}
-"""
+  python -m passes verify before.onnx after.onnx --inputs {data_set}{options}"""
+_BY_COMMAND = """\
+To see it again, the same command with these inputs, from where it was called:
+
+  {command} --inputs FOLDER/{data_set}"""
 _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 
 @dataclass(frozen=True)
 class Circumstances:
     """The circumstances of a mismatch: the command, and the rewrites. `exact`: floats had to be
-    equal bit for bit."""
+    equal bit for bit. `by_command`: the models have other inputs, so that it alone shows it."""
 
     command: str
     path: str
     rules: Sequence[str]
     exact: bool
+    by_command: bool = False
 
     def lines(self, failure: Failure | None) -> Iterator[str]:
         """Yield the lines of the README.txt."""
@@ -106,7 +113,9 @@ def save(
             data_set=DATA_SET,
             expected=_answer(failure.expected if failure else None),
             actual=_answer(failure.actual if failure else None),
-            options=_options(seen, failure),
+            again=(_BY_COMMAND if seen.by_command else _AGAIN).format(
+                command=seen.command, data_set=DATA_SET, options=_options(seen, failure)
+            ),
         )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
         return _publish(unfinished, folder)
@@ -117,11 +126,9 @@ def save(
 
 def _publish(unfinished: Path, folder: Path) -> Path:
     """Rename to the first free name."""
-    for number in itertools.count(1):
-        target = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
-        if not target.exists():
-            return unfinished.rename(target)
-    raise AssertionError("numbers do not end")
+    others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    targets = itertools.chain([folder], others)
+    return unfinished.rename(next(target for target in targets if not target.exists()))
 
 
 def _save_model(model: ModelProto, path: Path, base_dir: Path | None) -> None:

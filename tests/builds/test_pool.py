@@ -80,5 +80,5 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     time.sleep(0.5)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from passes.__main__ import app
-from passes.streaming.plan import Reason
+from passes.streaming.plan import Reason, State
 
 SUM = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[T,2] x) => (float[T,2] y) <int64 axis = {0}> { y = CumSum (x, axis) }"""
@@ -47,10 +48,12 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "is needed: the dim of time"),
+        ([], 2, "is needed, the dim of time, or --loop"),
+        (["--loop", "main/scan_0"], 2, "no Scan or recurrent operator 'main/scan_0'"),
         (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
         (["--axis", "T", "--state", "x"], 2, "not of the form IN=OUT"),
+        (["--axis", "T", "--chunk", "4", "--states", "every"], 2, "without --chunk"),
     ],
 )
 def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str) -> None:
@@ -58,6 +61,32 @@ def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str
     assert done.exit_code == code
     assert sentence in " ".join(done.output.replace("│", " ").split())
     assert [*model.parent.iterdir()] == [model]
+
+
+def test_one_frame_at_a_time(model: Path, tmp_path: Path) -> None:
+    live = tmp_path / "live.onnx"
+    done = run("stream", f"{model}", "--axis", "T", "--chunk", "1", "-o", f"{live}")
+    assert done.exit_code == 0, done.output
+    assert "sum.onnxtxt: chunks of 1 frame along T" in done.output
+    assert onnx.load(live).graph.input[0].type.tensor_type.shape.dim[0].dim_value == 1
+
+
+def test_a_mismatch_is_written_with_the_inputs_that_show_it(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = State.first
+    monkeypatch.setattr(State, "first", lambda self, sizes: first(replace(self, fill=1.0), sizes))
+    done = run("stream", f"{model}", "--axis", "T")
+    assert done.exit_code == 4
+    folder = model.with_name("sum.stream.onnxtxt.reproducer")
+    assert f"reproducer in {folder}\n" in done.output
+    data = folder / "test_data_set_0"
+    assert {path.name for path in data.iterdir()} == {"input_0.pb", "output_0.pb", "after_0.pb"}
+    assert "--inputs FOLDER/test_data_set_0" in (folder / "README.txt").read_text()
+    assert not model.with_name("sum.stream.onnxtxt").exists()
+    done = run("stream", f"{model}", "--axis", "T", "--inputs", f"{data}")
+    assert done.exit_code == 4
+    assert "given" in done.output
 
 
 def test_a_refusal_writes_nothing(model: Path) -> None:

@@ -1,21 +1,28 @@
-"""How many golden pairs are proven, by command and by why the others are not.
+"""How many golden pairs are proven, by command and by method, and why the others are not.
 
-Use: `python -m tests.instruments.proven [PART OF A PATH]`.
+Use: `python -m tests.instruments.proven [PART OF A PATH]`; `--write` writes the table of
+`docs/trust.md` anew.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
 import onnx
 
 from passes.ir.model import Model
-from passes.verify.prove.prover import Proof, prove
+from passes.verify.prove.drawn.proving import SETTLED, at_sizes
+from passes.verify.prove.proof import Proof
+from passes.verify.prove.prover import prove
 
-FOLDER = Path(__file__).parent.parent.parent / "golden_models"
+ROOT = Path(__file__).parent.parent.parent
+FOLDER, PAGE = ROOT / "golden_models", ROOT / "docs" / "trust.md"
+BEGIN, END = "<!-- proven by rule -->\n", "<!-- end of proven by rule -->\n"
 _BUDGET = 4.0
 
 
@@ -24,32 +31,74 @@ def golden_pairs(part: str = "") -> list[Path]:
     return [path for path in sorted(FOLDER.glob("*/*.before.onnxtxt")) if part in str(path)]
 
 
-def proof_of(before: Path) -> Proof:
-    """The proof of a golden pair."""
+def sides(before: Path) -> tuple[Model, Model]:
+    """The models of a golden pair."""
     after = before.with_name(before.name.replace(".before.", ".after."))
-    return prove(Model.load(onnx.load(before)), Model.load(onnx.load(after)), _BUDGET)
+    return Model.load(onnx.load(before)), Model.load(onnx.load(after))
+
+
+def proof_of(before: Path, budget: float = _BUDGET) -> Proof:
+    """The proof of a golden pair for all sizes, in so many seconds."""
+    return prove(*sides(before), budget)
+
+
+def proof_in_turn(before: Path) -> Proof:
+    """The proof of a golden pair for all sizes, else at drawn sizes."""
+    return prove_in_turn(*sides(before), _BUDGET)
+
+
+def prove_in_turn(before: Model, after: Model, budget: float) -> Proof:
+    """The proof of a pair for all sizes, else at drawn sizes, without executing it as `prove`."""
+    proof = prove(before, after, budget)
+    if proof.is_proven or proof.code in SETTLED:
+        return proof
+    return at_sizes(before, after, proof, budget)
+
+
+def kind_of(proof: Proof) -> str:
+    """The method of a proof, or the code of what is not proven."""
+    return proof.scope.method if proof.is_proven else proof.code
+
+
+def table(proofs: Mapping[str, Counter[str]]) -> str:
+    """The table of the page: a row for each command, and one for all."""
+    head = "| golden pairs of | all sizes | stated sizes | up to summation | not | why not |\n"
+    lines = [head, "|---|---|---|---|---|---|\n"]
+    total: Counter[str] = Counter()
+    for command, kinds in proofs.items():
+        lines.append(row(f"`{command}`", kinds))
+        total += kinds
+    return "".join([*lines, row("**all**", total)])
+
+
+def row(name: str, kinds: Counter[str]) -> str:
+    """A row of the table: the pairs by method, and the codes of the others."""
+    methods = ("symbolic", "terms", "field")
+    codes = {kind: count for kind, count in kinds.items() if kind not in methods}
+    why = ", ".join(f"{kind} {count}" for kind, count in sorted(codes.items()))
+    cells = [*(kinds[one] for one in methods), sum(codes.values()), why]
+    return f"| {name} | {' | '.join(map(str, cells))} |\n"
 
 
 def main(part: str = "") -> None:
-    """Print a line for each pair that is not proven, and the tables."""
-    proven: Counter[str] = Counter()
-    tried: Counter[str] = Counter()
-    codes: Counter[str] = Counter()
+    """Print a line for each pair that is not proven, and the table."""
+    is_written, part = part == "--write", "" if part == "--write" else part
+    proofs: dict[str, Counter[str]] = {}
     begin = monotonic()
     for path in golden_pairs(part):
-        proof = proof_of(path)
-        tried[path.parent.name] += 1
-        proven[path.parent.name] += proof.is_proven
-        codes[f"{proof.verdict} {proof.code}".strip()] += 1
+        proof = proof_in_turn(path)
+        proofs.setdefault(path.parent.name, Counter())[kind_of(proof)] += 1
         if not proof.is_proven:
             name = path.name.removesuffix(".before.onnxtxt")
-            print(f"{path.parent.name}/{name}: {proof.sentence()[:200]}")
-    for command, count in tried.items():
-        print(f"{command:<28}{proven[command]:>4} of {count}")
-    for code, count in codes.most_common():
-        print(f"{code:<28}{count:>4}")
-    print(f"{proven.total()} of {tried.total()} in {monotonic() - begin:.0f} s")
+            print(f"{path.parent.name}/{name}: {proof.sentence()[:400]}")
+    print(table(proofs), end="")
+    print(f"{monotonic() - begin:.0f} s")
+    if is_written:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        after = rest.partition(END)[2]
+        PAGE.write_text(f"{before}{BEGIN}{table(proofs)}{END}{after}")
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings("ignore", "The onnxtxt format is experimental")
     main(*sys.argv[1:2])

@@ -24,6 +24,7 @@ ACTIVATIONS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "Sigmoid": (),
         "Softsign": (),
         "Tanh": (),
+        "ThresholdedRelu": (1.0,),
     }
 )
 #: The activations of each operator where its attribute is left out.

@@ -115,13 +115,18 @@ class Reader(BodyNumbers):
         return Refused("not-a-cell", what, [self.body.site.path, *culprits])
 
     def origin(self, name: str) -> str:
-        """The value that Identities, and Casts that change no type, copy to a name."""
+        """The value that Identities copy to a name, also through Casts that change no type, and
+        through what adds or removes a first axis of size 1."""
         name = self.body.index.source(name)
         node = self.node(name)
-        if node is None or op_of(node) != "Cast":
+        if node is None or op_of(node) not in ("Cast", "Squeeze", "Unsqueeze"):
             return name
-        types = [elem_type_of(self.body.rows.types.get(one)) for one in (name, node.input[0])]
-        return self.origin(node.input[0]) if types[0] == types[1] != 0 else name
+        if op_of(node) == "Cast":
+            types = [elem_type_of(self.body.rows.types.get(one)) for one in (name, node.input[0])]
+            return self.origin(node.input[0]) if types[0] == types[1] != 0 else name
+        dims, before = self.dims(name), self.dims(node.input[0])
+        same = dims and before and ((1, *dims) == before or (1, *before) == dims)
+        return self.origin(node.input[0]) if same else name
 
     def made_by(self, name: str, op_type: str) -> list[str] | None:
         """The inputs of the node that computes a value, ignoring copies; None for another op."""

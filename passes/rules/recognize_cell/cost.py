@@ -16,6 +16,7 @@ from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.operator_steps import OperatorCell
 
 #: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
 #: it may have.
@@ -39,7 +40,7 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     site = body.site
     if cell.operator in site.options.lacks:
         raise _unworthy(site, f"the target lacks the {cell.operator}")
-    if site.options.no_branches:
+    if site.options.no_branches or isinstance(cell, OperatorCell):
         return None
     most = _ROWS_OF_LSTM
     if cell.operator == "RNN":

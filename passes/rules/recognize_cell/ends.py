@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
 from passes.bodies.moving import time_first
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
 from passes.loops.form import Carried
+from passes.rules.recognize_cell.length_masks import lengths_in
 from passes.rules.recognize_cell.ragged import Ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.weights import CellWeights
@@ -74,7 +75,13 @@ class EndsWriter:
     def conditions(self) -> list[str]:
         """The conditions under which rows end as by lengths: names of scalar bools."""
         found = [self._is_finite(name) for name in dict.fromkeys(self.ends.finite)]
-        return [*found, self._is_prefix()] if self.ends.mask else found
+        return [*found, self._is_prefix()] if self.ends.mask and not self.proof else found
+
+    @cached_property
+    def proof(self) -> dict[str, NodeProto]:
+        """The nodes that prove that the mask is true, then false, in each row; else empty."""
+        mask = self.ends.mask
+        return lengths_in(self.body.site, mask) if mask and not self.ends.inverse else {}
 
     def _is_finite(self, name: str) -> str:
         """A bool that is true if no element is infinite or NaN."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
+from passes.analysis.safety.randomness import is_pure
 from passes.ir.attributes import attribute, attribute_proto, has, has_references, text
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
@@ -50,12 +51,12 @@ def pair_directions(site: Site) -> Edit:
 
     Refuses:
     - `attributes`: the two differ in more than direction and activations, or scale activations
-    - `lengths`: the two have different sequence_lens
+    - `lengths`: the two have sequence_lens that are not computed alike
     - `operands`: what the second reads is computed after the first, or has an unknown type
     """
     other = _partner(site)
     position = site.graph.positions[next(filter(None, other.output))]
-    _check(site, other)
+    equal = _check(site, other)
     author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     partner, between = _early(site, author, other)
     pair = (site.node, partner)
@@ -91,7 +92,7 @@ def pair_directions(site: Site) -> Edit:
         tuple(author.constants),
         note=note,
         covered=tuple(sorted(covered)),
-        context=tuple(between),
+        context=(*equal, *between),
     )
 
 
@@ -124,8 +125,12 @@ def _partner(site: Site) -> NodeProto:
     raise NothingToDo
 
 
-def _check(site: Site, other: NodeProto) -> None:
-    """Raises Refused where the two cannot become one."""
+def _check(site: Site, other: NodeProto) -> list[NodeProto]:
+    """The nodes that compute equal lengths for each.
+
+    Raises:
+        Refused: the two cannot become one.
+    """
     node = site.node
     scaled = [
         has(one, name) for one in (node, other) for name in ("activation_alpha", "activation_beta")
@@ -133,8 +138,37 @@ def _check(site: Site, other: NodeProto) -> None:
     if any(scaled) or _terms(node) != _terms(other):
         sentence = "the operator of the other direction has other attributes, or scaled activations"
         raise Refused("attributes", sentence, [site.path, other.name])
-    if _at(node.input, _LENGTHS) != _at(other.input, _LENGTHS):
+    made: dict[tuple[str, str], list[NodeProto]] = {}
+    if not _same(site, _at(node.input, _LENGTHS), _at(other.input, _LENGTHS), made):
         raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
+    found = {one.output[0]: one for pair in made.values() for one in pair}
+    return sorted(found.values(), key=lambda one: site.graph.positions[one.output[0]])
+
+
+def _same(site: Site, own: str, theirs: str, made: dict[tuple[str, str], list[NodeProto]]) -> bool:
+    """Return whether two values are one, or equal nodes compute them, which are noted."""
+    if own == theirs or (own, theirs) in made:
+        return True
+    if not own or not theirs:
+        return False
+    fixed, value = site.constant(own), site.constant(theirs)
+    if fixed is not None and value is not None:
+        return fixed.dtype == value.dtype and np.array_equal(fixed, value)
+    nodes = [site.graph.producers.get(name) for name in (own, theirs)]
+    pair = [node for node in nodes if node is not None and is_pure(node) and len(node.output) == 1]
+    if len(pair) < 2 or len({(_operation(node), len(node.input)) for node in pair}) > 1:
+        return False
+    inputs = zip(pair[0].input, pair[1].input, strict=True)
+    if not all(_same(site, *names, made) for names in inputs):
+        return False
+    made[own, theirs] = pair
+    return True
+
+
+def _operation(node: NodeProto) -> bytes:
+    """The operator and the attributes of a node."""
+    plain = NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
+    return plain.SerializeToString(deterministic=True)
 
 
 def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, list[NodeProto]]:
@@ -145,7 +179,9 @@ def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, lis
         return site.graph.positions.get(name, -1) >= site.place.index
 
     moved, between = copied(other), []
-    for place, name in enumerate(other.input):
+    if _at(other.input, _LENGTHS):
+        moved.input[_LENGTHS] = site.node.input[_LENGTHS]
+    for place, name in enumerate(moved.input):
         if is_late(name) and site.constant(name) is None:
             between.append(site.graph.producers[name])
             node = copied(between[-1])

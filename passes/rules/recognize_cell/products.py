@@ -47,6 +47,8 @@ def factors(read: Reader, node: NodeProto, *, turned: bool) -> Factors | None:
         addend = addend if scale else ""
     first, second = map(Factor, node.input[:2], flips)
     ranks = [len(read.dims(one.name) or ()) for one in (first, second)]
+    if ranks[0] == 3 and (read.dims(first.name) or ())[0] == 1:
+        ranks[0] = 2
     if ranks == [2, 1] or (ranks == [2, 2] and turned):
         return Factors(_flipped(second, ranks[1] == 2), _flipped(first, True), addend)
     fits = ranks in ([1, 2], [2, 2]) and not turned

@@ -94,7 +94,7 @@ class _Choices:
 
     def _flag(self, name: str) -> tuple[str, bool] | None:
         """The bool that a flag [batch, 1] is, perhaps as [batch], and whether it is negated."""
-        inverse = False
+        inverse, name = False, self.read.origin(name)
         if (self.read.dims(name) or ())[1:] != (1,):
             return None
         while True:

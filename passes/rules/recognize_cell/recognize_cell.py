@@ -9,12 +9,14 @@ from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.recognize_cell.activations import ACTIVATIONS
+from passes.rules.recognize_cell.activations import ACTIVATIONS, DEFAULTS
 from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gru import CellFinder
+from passes.rules.recognize_cell.operator_steps import operator_cell
 from passes.rules.recognize_cell.products import PRODUCTS
+from passes.rules.recognize_cell.products_inside import ProductsInside
 from passes.rules.recognize_cell.ragged import Ends, without_ends
 from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
@@ -42,18 +44,26 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
     }
     hidden, *others = {*widths.values()}
-    cell = CellFinder(read, scanned.body_input, hidden).found(form.carried)
+    own = operator_cell(read, scanned.body_input, form.carried)
+    cell = own or CellFinder(read, scanned.body_input, hidden).found(form.carried)
     if others or cell.inputs != element:
         raise read.refusal(
             f"an element of width {element} and states of {sorted(widths.values())} do not fit "
             f"the weights, which take {cell.inputs} and {cell.hidden}"
         )
     h = cell.states[0]
+    made = own.node.output[:2] if own else [h.body_output]
+    outputs = {read.origin(name) for name in made if name}
     repeated = ends.repeated if ends else None
     if repeated and read.origin(repeated.body_output) != read.origin(h.body_output):
         raise read.refusal(f"{repeated.body_input!r} repeats another value than {h.body_output!r}")
+    for row in whole.form.collected:
+        rank = len(read.dims(row.body_output) or ())
+        if row.tensor and rank != sizes.rank - 1:
+            what = f"a row of {row.tensor!r} has {rank} axes"
+            raise Refused("collected", what, [path, row.tensor])
     for collected in form.collected:
-        if collected.tensor and read.origin(collected.body_output) != read.origin(h.body_output):
+        if collected.tensor and read.origin(collected.body_output) not in outputs:
             raise Refused(
                 "collected",
                 f"{collected.body_output!r} is collected, but the operator returns "
@@ -85,7 +95,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     if not is_scan_9(node, opset):
         return False
     kinds = set(map(op_of, scoping.inner_nodes(node)))
-    return all(not kinds.isdisjoint(some) for some in _NEEDED)
+    return all(not kinds.isdisjoint(some) for some in _NEEDED) or not kinds.isdisjoint(DEFAULTS)
 
 
 @register("recognize-cell", considers=considers, optional=True)
@@ -123,16 +133,20 @@ def recognize_cell(site: Site) -> Edit:
 
     The gates may be cut out of one product or have one each, MatMul, Gemm or Einsum, also of the
     element and the state concatenated or transposed, and come in any order; biases may be added
-    anywhere. A state may be a vector, without an axis of a batch. Of a GRU, both orders of reset
-    and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with `1 - z`
-    for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
-    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign or Tanh, all of a sum
-    that is clipped to one bound. A scan in reverse becomes the reverse direction. Constant weights
-    are rearranged beforehand. Sums and activations may differ in rounding.
+    anywhere. What is scanned may be products of one tensor that are computed before the loop, or
+    parts of one. A state may be a vector, without an axis of a batch. Of a GRU, both orders of
+    reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with
+    `1 - z` for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
+    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign, Tanh or
+    ThresholdedRelu, all of a sum that is clipped to one bound. A scan in reverse becomes the
+    reverse direction. Constant weights are rearranged beforehand. Sums and activations may differ
+    in rounding. A body that is an LSTM, GRU or RNN of one step becomes that operator, with its
+    weights.
 
     Rows may end: where states are chosen, by Where or as a sum of products with a bool, while the
     iteration number is below a length, or where a scanned mask tells. They become sequence_lens; at
-    run time, the If checks that a mask is true, then false, and the loop runs where it is not.
+    run time, the If checks that a mask is true, then false, and the loop runs where it is not,
+    unless the mask compares the number of a step with a length.
 
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
     other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128), 2 of
@@ -153,5 +167,15 @@ def recognize_cell(site: Site) -> Edit:
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)
+    try:
+        return _edit(body)
+    except Refused as refused:
+        inside = ProductsInside.of(body) if refused.code == "not-a-cell" else None
+        if inside is None:
+            raise
+    return inside.edit(_edit(inside.body))
+
+
+def _edit(body: TimeBody) -> Edit:
     plain, ends = without_ends(body)
     return CellWriter(body, plain, recognized(body, plain, ends), ends).edit()

@@ -37,6 +37,12 @@ class CellSizes:
         return all(len(dims_of(self.body.rows.types.get(name)) or ()) == 1 for name in names)
 
     @property
+    def state_rank(self) -> int:
+        """The rank of the states; of 3 axes, the first one is of size 1."""
+        dims = dims_of(self.body.rows.types.get(self.body.form.carried[0].body_input)) or ()
+        return 3 if len(dims) == 3 and dims[0] == 1 else self.rank - 1
+
+    @property
     def rank(self) -> int:
         """The rank of the scanned tensor."""
         return 2 if self.flat else 3
@@ -56,7 +62,8 @@ class CellSizes:
         """The axes whose size is the number of rows: of the states, then of what is scanned."""
         if self.flat:
             return []
-        states: list[Place] = [(carried.initial, 0) for carried in self.body.form.carried]
+        axis = self.state_rank - 2
+        states: list[Place] = [(carried.initial, axis) for carried in self.body.form.carried]
         return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0), *self.others]
 
     def width(self, name: str, carried: Carried | None = None) -> int:
@@ -66,13 +73,14 @@ class CellSizes:
             Refused: `shape-unknown` where it is unknown.
         """
         dims = dims_of(self.body.rows.types.get(name))
-        if dims is not None and len(dims) != 2 and not self.flat:
+        rank = self.state_rank if carried else self.rank - 1
+        if dims is not None and len(dims) != rank:
             what = f"{name!r} has {len(dims)} axes, where a cell has a batch of rows"
             raise Refused("not-a-cell", what, [self.body.site.path, name])
         if dims is not None and isinstance(dims[-1], int):
             return dims[-1]
         axis = self.rank - 1 if self.time[1] != self.rank - 1 else self.rank - 2
-        place = (carried.initial, self.rank - 2) if carried else (self.scanned.tensor, axis)
+        place = (carried.initial, rank - 1) if carried else (self.scanned.tensor, axis)
         size = self._integers.size(*place)
         if dims is None or size is None or size.number is None:
             what = f"the sizes of {name!r} are unknown"
@@ -98,15 +106,15 @@ class CellSizes:
     def _known(self, place: Place, position: int) -> int | None:
         """A size that holds in every run; the body's declaration counts only without an outer
         one."""
-        size = self._integers.size(*place)
-        if size is not None and size.number is not None:
-            return size.number
+        known = self._integers.size(*place)
+        if known is not None and known.number is not None:
+            return known.number
         declared = dims_of(self.body.site.type_of(place[0])) is not None
         if declared or place in self.others:
             return None
         name = self.body.form.body_inputs[position]
-        dims = dims_of(self.body.rows.types.get(name)) or (None,)
-        return dims[0] if isinstance(dims[0], int) else None
+        *_, size, _ = dims_of(self.body.rows.types.get(name)) or (None, None)
+        return size if isinstance(size, int) else None
 
     @property
     def apart(self) -> list[tuple[Place, Place]]:

@@ -15,6 +15,7 @@ from passes.ir.constants import Constants
 from passes.rule import Refused
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gates import Bias, Matrix
+from passes.rules.recognize_cell.operator_steps import OperatorCell
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.writer import Array
@@ -33,6 +34,10 @@ class CellWeights:
         Raises:
             Refused: `weights` where one is quantized, or a sparse constant.
         """
+        if isinstance(cell, OperatorCell):
+            self._check([name for name in cell.weights if name])
+            w, r, b, p = (name and self.visible(name) for name in cell.weights)
+            return w, r, b, p
         for gate in cell.gates:
             added = [*gate.biases, *gate.inner, *filter(None, [gate.peephole])]
             self._check([gate.w.name, gate.r.name, *(bias.columns.name for bias in added)])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from onnx import TensorProto, helper
 
+from passes.analysis.bodies.context import context_of
 from passes.bodies.moving import place_rows, time_first
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
@@ -16,9 +17,10 @@ from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
 from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.operator_steps import OperatorCell
 from passes.rules.recognize_cell.ragged import Ends
 from passes.rules.recognize_cell.weights import CellWeights
-from passes.types.value_types import Dims, elem_type_of, tensor_type
+from passes.types.value_types import Dim, Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -60,6 +62,9 @@ class CellWriter:
             )
         if self.ends:  # not in a branch
             _ = self.ends.lengths, self.ends.goes_on
+        context = self.sizes.context
+        if self.ends and self.ends.proof:
+            context = context_of(self.body.site, is_known=self.ends.proof.__contains__)
         if conditions:
             self._branches(spelling.both(self.author, conditions))
         else:
@@ -69,7 +74,7 @@ class CellWriter:
             tuple(self.author.constants),
             note=self._note(most),
             exact=False,
-            context=self.sizes.context,
+            context=context,
             claim=Claim(self.cell.inputs + self.cell.hidden),
         )
 
@@ -94,7 +99,8 @@ class CellWriter:
     def _type(self, output: Carried | Collected) -> tuple[int, Dims]:
         if self.ends and output == self.ends.ends.counter:
             return elem_type_of(self.body.site.type_of(output.initial)), ()
-        state = [self.sizes.rows, self.cell.hidden][self.sizes.flat :]
+        state: list[Dim] = [1, self.sizes.rows, self.cell.hidden]
+        state = state[1 + self.sizes.flat if isinstance(output, Collected) else len(self._around) :]
         if isinstance(output, Collected):
             state.insert(output.axis % self.sizes.rank, self.body.trips)
         return TensorProto.FLOAT, tuple(state)
@@ -133,7 +139,12 @@ class CellWriter:
         if self.sizes.flat:
             elements = spelling.unsqueeze(author, elements, 1)
         states, lengths = self.cell.states, self.ends.lengths if self.ends else ""
-        initials = [spelling.unsqueeze_axes(author, state.initial, around) for state in states]
+        initials = [
+            spelling.unsqueeze_axes(author, state.initial, self._around)
+            if self._around
+            else state.initial
+            for state in states
+        ]
         y = author.fresh(self.cell.operator.lower())
         finals = [author.fresh(state.final or "unused") for state in self.cell.states]
         author.op(
@@ -164,14 +175,26 @@ class CellWriter:
 
     def _final(self, author: Author, value: str, initial: str, output: str) -> None:
         """Write a final state."""
-        axes, outputs = [0, 1] if self.sizes.flat else [0], [] if self.ends else [output]
-        value = spelling.along(author, "Squeeze", value, axes, outputs)
+        outputs = [] if self.ends else [output]
+        if self._around:
+            value = spelling.along(author, "Squeeze", value, self._around, outputs)
+        elif outputs:
+            author.name_as(value, output)
         if self.ends:
             self.ends.final(author, value, initial, output)
+
+    @property
+    def _around(self) -> list[int]:
+        """The axes that the states of the operator have more."""
+        return list(range(3 - self.sizes.state_rank))
 
     def _attributes(self, *, reverse: bool) -> dict[str, object]:
         cell = self.cell
         attributes: dict[str, object] = {"hidden_size": cell.hidden}
+        if isinstance(cell, OperatorCell):
+            own = {one.name: helper.get_attribute_value(one) for one in cell.node.attribute}
+            turned = {"direction": "reverse"} if reverse else {}
+            return {key: one for key, one in own.items() if key != "direction"} | turned
         names = [kind.name for kind in cell.activations]
         if names != DEFAULTS[cell.operator]:
             attributes["activations"] = names

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, lru_cache
+from itertools import chain, count
 
-from onnx import NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto, TensorProto, defs
 
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
@@ -14,6 +14,7 @@ from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
 from passes.ir.model import Model
 from passes.ir.operators import called_key, op_of
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Scope
 
 #: A value: the rank of the node that computes it and the number of its output, or `LEAF` and the
@@ -24,17 +25,53 @@ LEAF = -1
 _COMPARED = 1 << 12
 
 
+def names_read(node: NodeProto) -> Sequence[str]:
+    """The names that a node reads: its inputs, of a node with bodies each once, with captures."""
+    return scoping.free_names(node) if scoping.holds_graphs(node) else node.input[:]
+
+
+@lru_cache(maxsize=1024)
+def _defaults(op_type: str, opset: int, domain: str) -> frozenset[bytes]:
+    """The attributes of an operator as they are by default."""
+    try:
+        declared = defs.get_schema(op_type, opset, domain).attributes.values()
+    except defs.SchemaError:
+        return frozenset()
+    values = (one.default_value for one in declared)
+    return frozenset(one.SerializeToString(deterministic=True) for one in values)
+
+
+def _with_plain_names(node: NodeProto) -> NodeProto:
+    """A node with bodies, where names depend only on what is read, and on its place."""
+    node, places = copied(node), count()
+    read = {name: f"read {place}" for place, name in enumerate(scoping.free_names(node))}
+    scoping.rename_free(node, read)
+    for _, graph in scoping.subgraphs(node):
+        scoping.rename_all(graph, lambda _: f"own {next(places)}")
+        for owner in scoping.graphs_below(graph):
+            owner.name = ""
+            replace_all(owner.value_info, [])
+            for inner in owner.node:
+                inner.name = inner.doc_string = ""
+                replace_all(inner.metadata_props, [])
+    # an input that is read twice is read by one name
+    written = AttributeProto(name="", strings=[name.encode() for name in node.input])
+    node.attribute.append(written)
+    return node
+
+
 class Flow:
     """The nodes of a graph that its outputs depend on, by rank: after all that they depend on,
     directly after the deepest of it.
 
     Constants are leaves, those that hold the same are one; Identities are looked through. `keys`
-    are equal for nodes that differ only in what they read; those of nodes with bodies, and of nodes
-    with attributes of the function around, are unique. `positions` leads to the list of the graph.
+    are equal for nodes that differ only in what they read, in names within their bodies, or in
+    attributes that have the values they have by default; those of nodes with attributes of the
+    function around are unique. `positions` leads to the list of the graph.
     """
 
     def __init__(self, model: Model, scope: Scope) -> None:
-        self.model = model
+        self.model, self._scope = model, scope
         self.nodes: list[NodeProto] = list(scope.owner.node)
         self.names: list[str] = []  # of the leaves
         self.tensors: list[TensorProto | None] = []  # of those that are constants
@@ -98,7 +135,7 @@ class Flow:
             self._made.update(
                 (name, (position, out)) for out, name in enumerate(node.output) if name
             )
-            return scoping.free_names(node) if scoping.holds_graphs(node) else node.input[:]
+            return names_read(node)
         return ()
 
     def _order(self, outputs: Iterable[str], read: Sequence[Sequence[str]]) -> list[int]:
@@ -125,11 +162,22 @@ class Flow:
 
     def _key(self, position: int) -> Hashable:
         node = self.nodes[position]
-        attributes = node.attribute[:]
-        if attributes and (scoping.holds_graphs(node) or has_references(node)):
+        ends = map(bool, chain(node.input, ("",), node.output))
+        if not node.attribute:
+            return (called_key(node), *ends)
+        if has_references(node):
             return position
-        written = sorted(one.SerializeToString(deterministic=True) for one in attributes)
-        return (called_key(node), *written, *map(bool, chain(node.input, ("",), node.output)))
+        if scoping.holds_graphs(node):
+            node = _with_plain_names(node)
+            bodies = (
+                graph for _, body in scoping.subgraphs(node) for graph in scoping.graphs_below(body)
+            )
+            if any(has_references(inner) for graph in bodies for inner in graph.node):
+                return position
+        opset = self.model.opset_at(self._scope, node.domain)
+        written = {one.SerializeToString(deterministic=True) for one in node.attribute}
+        written -= _defaults(node.op_type, opset, node.domain)
+        return (called_key(node), *sorted(written), *ends)
 
     def _leaf(self, name: str) -> int:
         found = self._leaves.get(name)

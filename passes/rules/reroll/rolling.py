@@ -19,6 +19,7 @@ from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
+from passes.rules.reroll.flow import names_read
 from passes.rules.reroll.kinds import Kinds
 from passes.rules.reroll.results import Joined, Port, Results
 from passes.rules.reroll.slices import Slicing
@@ -76,11 +77,12 @@ class Rolling:
         others = [self._rewritten(one) for one in moved if one not in self.replaced]
         nodes = (*self.before.nodes, *others)
         looked = self._looked_through()
+        still = {name for node in nodes for name in scoping.free_names(node)}
         gone = orphaned(
             self.site.graph,
             looked,
             self.results.gone.union(moved),
-            lambda node: node.output[0] in looked,
+            lambda node: node.output[0] in looked and still.isdisjoint(node.output),
         )
         self._check_gain(len(gone), nodes)
         return Edit(
@@ -94,7 +96,7 @@ class Rolling:
     def _looked_through(self) -> dict[str, NodeProto]:
         """The Splits and Identities before the copies that the loop does without."""
         found, producers = dict(self.step.slicing.splits), self.site.graph.producers
-        for name in (name for node in self._nodes() for name in node.input):
+        for name in (name for node in self._nodes() for name in names_read(node)):
             while name in self.flow.copies and name not in found and name in producers:
                 found[name] = producers[name]
                 name = producers[name].input[0]

@@ -90,6 +90,12 @@ class Reach:
         """bool array: the elements that any run changes."""
         return np.asarray(np.logical_or.reduce([run != self.plain for run in self.runs]))
 
+    def times_loose(self) -> Array:
+        """int array: how many runs move an element so far that it proves nothing."""
+        wide = self.plain.astype(np.float64)
+        moves = [np.abs(run.astype(np.float64) - wide) > LOOSE * np.abs(wide) for run in self.runs]
+        return np.asarray(np.sum(moves, axis=0))
+
     def values(self, expected: Array, actual: Array) -> tuple[Array, Array]:
         """bool arrays for whole numbers, bools and strings: the elements within reach, and those
         of them that prove nothing, which are all.

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.ir import scope as scoping
+from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied
 
 _COLLECTED_BY_A_LOOP = 1  # after the condition and the carried values
@@ -26,16 +28,11 @@ def count(model: ModelProto) -> int:
 def repaired(model: ModelProto) -> ModelProto:
     """A copy that means the same, and in which onnxruntime answers every output."""
     copy = copied(model)
-    taken = scoping.all_names([copy.graph, *copy.functions])
+    names = Names(scoping.all_names([copy.graph, *copy.functions]))
     for body, places in _bodies(copy):
         for place in places:
             value = body.output[place]
-            fresh = f"{value.name}/answered_{place}"
-            while fresh in taken:
-                fresh += "_"
-            taken.add(fresh)
-            body.node.add(op_type="Identity", input=[value.name], output=[fresh])
-            value.name = fresh
+            return_copy(body, value, names.fresh(f"{value.name}/answered_{place}"))
     return copy
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
 from passes.verify.prove.constants import Constants
 from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import BOOL, INT64, Contradiction, Value, Values
+from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
 from passes.verify.prove.terms import Term, subterms
 
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
@@ -34,6 +34,8 @@ class Algebra(Constants):
     def __init__(self, manner: Manner | None = None) -> None:
         super().__init__()
         self.manner = manner or Manner()
+        #: Which other recurrence, before which iteration, a state is read from.
+        self.related: Callable[[Term, Term], tuple[Term, Term] | None] | None = None
 
     def close(self, variables: Sequence[Term], body: Term) -> Term:
         """The function of these variables and placeholders that the term is."""
@@ -157,16 +159,39 @@ class Algebra(Constants):
                 assert isinstance(term.data, tuple)
                 return self.opaque(term.data[-1], term.op, term.data, args)
             case "trips":
-                made = self.terms.make("trips", None, args)
-                self.bound_trips(made)
-                return self.lift(made)
+                return self.trips(*args)
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
-    def bound_trips(self, atom: Term) -> None:
-        """Know how many iterations a loop with a condition runs at most."""
+    def trips(self, limit: Term, condition: Term) -> Term:
+        """How often a loop iterates that has to meet a condition, a function of the number of the
+        iteration before, for another iteration; at most `limit` times, where that is a number.
+
+        Iterations that follow for certain are counted apart.
+        """
+        (index,), again = self.opened(condition)
+        sure = self.zero
+        for _ in range(_MOST_SURE):
+            bounded = limit.op == "poly"
+            if bounded and not self.is_not_negative(self.sub(limit, self.one)):
+                break
+            follows = self.subst(again, {index: self.zero})
+            if follows is self.false:
+                return self.add(sure, self.one)
+            if follows is not self.true:
+                break
+            again = self.subst(again, {index: self.add(self.lift(index), self.one)})
+            limit = self.sub(limit, self.one) if bounded else limit
+            sure = self.add(sure, self.one)
+        atom = self.terms.make("trips", None, (limit, self.close([index], again)))
         own = self.sum({(atom,): 1})
-        limit = [self.sub(atom.args[0], own)] if atom.args[0].op == "poly" else []
-        self.bound(atom, own, *limit)
+        most = [self.sub(limit, own)] if limit.op == "poly" else []
+        self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
+        some = polynomial(self.sub(own, self.one))
+        runs = limit.op != "poly" or self.is_not_negative(self.sub(limit, self.one))
+        if runs and not atom.free and some not in self._facts:
+            self._facts.append(some)
+            self._proven.clear()
+        return self.add(sure, self.lift(atom))
 
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
         """An operator by element."""
@@ -182,7 +207,7 @@ class Algebra(Constants):
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
-        if op in _COMMUTE:
+        if op in COMMUTE:
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         return self.opaque(dtype, "ew", (op, attributes, dtype), args)
 
@@ -231,10 +256,16 @@ class Algebra(Constants):
             known = self.number(first) if first.op == "poly" else None
             if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
                 return self.literal(dtype, np.dtype(dtype).type(known))
+            if first in (self.true, self.false) and dtype in _EXACT:
+                return self.literal(dtype, np.dtype(dtype).type(first is self.true))
+            if first.op == "const" and source in _EXACT and dtype == INT64:
+                value = np.frombuffer(bytes.fromhex(first.data[1]), source)[0]  # type: ignore[index]
+                if abs(value) <= 1 << 53:
+                    return self.whole(int(value))
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
-                lossless = (dtype, source) in _LOSSLESS or (unsaturated and source == "float32")
+                lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
@@ -289,13 +320,14 @@ class Algebra(Constants):
         """What the first state of a recurrence is before an iteration."""
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
-        count = len(dtypes)
         known = self.number(iteration)
         if known == 0:
             return self.apply(recurrence.args[0], indices)
         if known is not None and self.manner.written_out and 0 < known <= MOST_WRITTEN_OUT:
             return self.step_of(recurrence, self.whole(known - 1), indices)
-        assert count
+        other = self.related(recurrence, iteration) if self.related is not None else None
+        if other is not None:
+            return self.state(*other, indices)
         return self.opaque(dtypes[0], "st", None, (recurrence, iteration, *indices))
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
@@ -357,8 +389,10 @@ class Algebra(Constants):
         )
 
 
+#: How many iterations that follow for certain are counted apart from the others.
+_MOST_SURE = 8
 #: Floating-point operators whose operands may change places without another bit, NaN aside.
-_COMMUTE = {"Add", "Mul", "Equal", "Xor"}
+COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 #: Reductions that give the element where there is one; a sum makes 0 of -0.
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
@@ -380,7 +414,7 @@ _EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
     "Equal": np.equal,
 }
 #: Every value of the first type is one of the second.
-_LOSSLESS = {
+LOSSLESS = {
     ("float8_e4m3fn", "float32"),
     ("float8_e4m3fnuz", "float32"),
     ("float8_e5m2fnuz", "float32"),

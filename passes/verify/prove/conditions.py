@@ -9,12 +9,14 @@ from math import gcd
 
 from passes.verify.prove.integers import Sum, polynomial
 from passes.verify.prove.numbers import Contradiction, Numbers
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
 #: Up to how many numbers in a sum that are one of two are told apart.
 _MOST_BRANCHES = 4
+#: An index is studied by its rest of a division by a number that is not larger.
+MOST_PARTS = 8
 
 
 class Conditions(Numbers):
@@ -65,9 +67,31 @@ class Conditions(Numbers):
                         self._fact(self.sub(side, self.one))
         elif condition is not self.true:
             self._known[condition] = True
+            if condition.op == "or":
+                self._known[self.negation(condition)] = False
             if condition.op == "forall":
                 self._alike.append(condition)
                 self._instances.clear()
+
+    def restate(self, op: str) -> None:
+        """Know what is known about terms with this operator about what they are now, too."""
+
+        def again(term: Term) -> Term | None:
+            if term in self._restated or all(one.op != op for one in subterms(term)):
+                return None
+            made = self.subst(term, {}, whole=True)
+            self._restated |= {term, made}
+            return made
+
+        for fact in [self.sum(one) for one in self._facts]:
+            made = again(fact)
+            if made is not None and made is not fact:
+                self._facts.append(polynomial(made))
+        for condition, holds in list(self._known.items()):
+            made = again(condition)
+            if made not in (None, self.true, self.false):
+                self._known.setdefault(made, holds)
+        self._proven.clear()
 
     def proves(self, condition: Term) -> bool:
         """Return whether a condition holds for certain."""
@@ -88,6 +112,7 @@ class Conditions(Numbers):
     def _apart(self) -> Iterator[None]:
         """Forget afterwards what is learned within."""
         kept = (self._facts, self._known, self._equal, self._positive, self._alike)
+        restated, self._restated = self._restated, set(self._restated)
         self._facts, self._known = list(self._facts), dict(self._known)
         self._equal, self._positive = dict(self._equal), set(self._positive)
         self._alike = list(self._alike)
@@ -97,6 +122,7 @@ class Conditions(Numbers):
             yield
         finally:
             self._facts, self._known, self._equal, self._positive, self._alike = kept
+            self._restated = restated
             self._proven.clear()
             self._instances.clear()
 
@@ -234,10 +260,14 @@ class Conditions(Numbers):
             return right
         if condition.op == "not":
             return self.ite(condition.args[0], right, left)
-        if left is self.true and right is self.false:
-            return condition
-        if left is self.false and right is self.true:
-            return self.negation(condition)
+        if right is self.false or right is condition:
+            return self.all((condition, left))
+        if left is self.true or left is condition:
+            return self.any((condition, right))
+        if left is self.false:
+            return self.all((self.negation(condition), right))
+        if right is self.true:
+            return self.any((self.negation(condition), left))
         if condition.op == "ge0":  # one of the two signs
             other = self.negation(condition)
             if (other.order, other.uid) < (condition.order, condition.uid):
@@ -250,10 +280,7 @@ class Conditions(Numbers):
 
     def _under(self, condition: Term, value: Term, branch: int) -> Term:
         """A branch that asks for the same condition at once."""
-        inner = value
-        if value.op == "poly" and len(value.args) == 1 and value.data == (1,):
-            (mono,) = value.args
-            inner = mono.args[0] if len(mono.args) == 1 else value
+        inner = atom_of(value)
         return inner.args[branch] if inner.op == "ite" and inner.args[0] is condition else value
 
     def choice(self, *terms: Term) -> Term | None:
@@ -288,4 +315,32 @@ class Conditions(Numbers):
             return self.all(self.subst(body, {index: self.whole(one)}) for one in every)
         if index.uid not in body.free:
             return self.any((self.ge0(self.scaled(size, -1)), body))
+        last = self._worst(body, index, size)
+        if last is not None:
+            return self.any((self.ge0(self.scaled(size, -1)), last))
+        for one in subterms(body):  # a case for each rest of a quotient by a small number
+            by = self.number(one.args[1]) if one.op == "idiv" else None
+            if by and by <= MOST_PARTS and one.args[0] is self.lift(index):
+                return self._for_all_rests(size, index, body, by)
         return self.boolean(self.terms.make("forall", None, (size, self.close([index], body))))
+
+    def _for_all_rests(self, size: Term, index: Term, body: Term, by: int) -> Term:
+        """The same of indices that are `by` times another one and a rest, for each rest."""
+        found = []
+        for rest in range(by):
+            count = self.idiv(self.add(size, self.whole(by - 1 - rest)), self.whole(by))
+            part = self.variable(count)
+            own = self.add(self.scaled(self.lift(part), by), self.whole(rest))
+            found.append(self.for_all(count, self.close([part], self.subst(body, {index: own}))))
+        return self.all(found)
+
+    def _worst(self, body: Term, index: Term, size: Term) -> Term | None:
+        """A condition at the index below `size` that is the last one to meet it, where the
+        condition is a sum that is linear in the index."""
+        if body.op != "ge0":
+            return None
+        parts = dict(polynomial(body.args[0]))
+        slope = parts.pop((index,), 0)
+        if not slope or self.sum(parts).free & {index.uid}:
+            return None
+        return self.subst(body, {index: self.zero if slope > 0 else self.sub(size, self.one)})

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import mul
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
@@ -25,10 +27,12 @@ Numbers = Mapping[Unknown, int]
 
 #: Values that are tried of every unknown, and how many of one that is divided.
 _FEW, _DIVIDED = (2, 3, 1, 5), 34
-#: Values of one unknown, assignments that are evaluated, and cases.
-_MOST_VALUES, _MOST_TRIED, _MOST_CASES = 40, 6000, 72
-#: Assignments that are kept, each with another outcome of the conditions.
-_MOST_KEPT = 20
+#: Rounds in which an unknown is solved from values of the others.
+_ROUNDS = 12
+#: Values of one unknown, terms that are evaluated, and cases.
+_MOST_VALUES, _MOST_WORK, _MOST_CASES = 40, 300_000, 72
+#: Assignments that are kept, each with another outcome of the conditions, and conditions.
+_MOST_KEPT, _MOST_CONDITIONS = 20, 40
 #: Sizes, and elements of an input, that are drawn at most.
 _LONGEST, _MOST_ELEMENTS = 1 << 14, 1 << 20
 #: Constants around which floats are drawn.
@@ -42,21 +46,19 @@ class Clues:
     decisions: tuple[tuple[Term, bool], ...] = ()
     terms: tuple[Term, ...] = ()
 
+    def _parts(self) -> Iterator[Term]:
+        for term in (*(condition for condition, _ in self.decisions), *self.terms):
+            yield from subterms(term)
+
     def conditions(self) -> list[Term]:
         """The comparisons of whole numbers in them."""
-        every = (*(condition for condition, _ in self.decisions), *self.terms)
-        found = (one for term in every for one in subterms(term))
-        return list(dict.fromkeys(one for one in found if one.op in ("ge0", "eq0")))
+        found = dict.fromkeys(one for one in self._parts() if one.op in ("ge0", "eq0"))
+        return list(found)[:_MOST_CONDITIONS]
 
     def constants(self) -> list[float]:
-        """The floats that are mentioned, the largest first."""
-        every = (*(condition for condition, _ in self.decisions), *self.terms)
-        found = {
-            abs(float(str(one.data[2])))
-            for term in every
-            for one in subterms(term)
-            if one.op == "const" and isinstance(one.data, tuple) and "float" in str(one.data[0])
-        }
+        """The magnitudes of floats that are mentioned, the largest first."""
+        data = (one.data for one in self._parts() if one.op == "const")
+        found = {abs(float(one[2])) for one in data if isinstance(one, tuple) and "float" in one[0]}
         return sorted((one for one in found if np.isfinite(one) and one), reverse=True)
 
 
@@ -74,13 +76,11 @@ def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
     pairs = sorted(
         itertools.product(range(len(manners)), range(len(found))), key=lambda one: (sum(one), one)
     )
-    for turn, (manner, number) in enumerate(pairs):
+    for turn, (manner, number) in enumerate(pairs[:_MOST_CASES]):
         rng = np.random.default_rng([seed, turn])
         feeds = _feeds(rng, inputs, found[number], manners[manner], turn)
         if feeds is not None:
             cases.append(Case(feeds, "edge", False, f"sought by the proof {turn + 1}"))
-        if len(cases) == _MOST_CASES:
-            break
     return cases
 
 
@@ -93,12 +93,14 @@ def _assignments(clues: Clues) -> Iterator[dict[Unknown, int]]:
     conditions = clues.conditions()
     values = _candidates(conditions)
     kept: dict[tuple[bool | None, ...], dict[Unknown, int]] = {}
-    for assigned in itertools.islice(_combined(values), _MOST_TRIED):
-        outcome = tuple(_value(condition, assigned) for condition in conditions)
+    work = sum(1 for condition in conditions for _ in subterms(condition))
+    for assigned in itertools.islice(_combined(values), _MOST_WORK // max(work, 50)):
+        known: dict[Any, int | None] = {**assigned}
+        outcome = tuple(_value(condition, known) for condition in conditions)
         kept.setdefault(tuple(None if one is None else bool(one) for one in outcome), assigned)
 
     def misses(assigned: Mapping[Unknown, int]) -> int:
-        told = ((_value(condition, assigned), holds) for condition, holds in clues.decisions)
+        told = ((_value(condition, {**assigned}), holds) for condition, holds in clues.decisions)
         return sum(value is not None and bool(value) is not holds for value, holds in told)
 
     yield from sorted(kept.values(), key=misses)[:_MOST_KEPT]
@@ -116,20 +118,14 @@ def _combined(values: Mapping[Unknown, Sequence[int]]) -> Iterator[dict[Unknown,
 def _candidates(conditions: Sequence[Term]) -> dict[Unknown, list[int]]:
     """Values of each unknown in these conditions: a few, and those near where one of them turns
     while the others are as they are."""
-    found: dict[Unknown, dict[int, None]] = {}
-    for condition in conditions:
-        for term in subterms(condition):
-            unknown = _unknown(term)
-            if unknown is not None:
-                found.setdefault(unknown, dict.fromkeys(_FEW))
-    for base in (3, 2, 1):
-        given = dict.fromkeys(found, base)
-        for condition in conditions:
-            for unknown in found:
-                near = _turns(condition.args[0], unknown, given)
-                found[unknown].update(dict.fromkeys(near))
-    for condition in conditions:
-        terms = list(subterms(condition))
+    terms_of = {condition: list(subterms(condition)) for condition in conditions}
+    unknowns = (_unknown(term) for terms in terms_of.values() for term in terms)
+    found = {one: dict.fromkeys(_FEW) for one in unknowns if one is not None}
+    for place in range(_ROUNDS):  # what one condition asks for, another one compares
+        given = {one: [*known][min(place, len(known) - 1)] for one, known in found.items()}
+        for condition, unknown in itertools.product(conditions, found):
+            found[unknown].update(dict.fromkeys(_turns(condition.args[0], unknown, given)))
+    for terms in terms_of.values():
         divided = range(_DIVIDED) if any(one.op == "idiv" for one in terms) else ()
         indexed = any(one.op in ("var", "bv") for one in terms)
         polynomials = (polynomial(one) for one in terms if one.op == "poly")
@@ -164,34 +160,42 @@ def _unknown(term: Term) -> Unknown | None:
     """The size or the input that a term stands for."""
     if term.op == "dim":
         return "dim", term.data
-    if term.op != "elem" or not isinstance(term.data, tuple) or term.data[0] != "input":
-        return None
-    return ("input", term.data[1]) if term.data[2] == "int64" else None
+    is_cast = term.op == "ew" and isinstance(term.data, tuple) and term.data[0] == "Cast"
+    data = (term.args[0] if is_cast else term).data
+    if isinstance(data, tuple) and data[:1] == ("input",) and "int" in str(data[-1]):
+        return "input", data[1]
+    return None
 
 
-def _value(term: Term, given: Numbers) -> int | None:
-    """The whole number, or the truth, of a term; None where that depends on something else."""
+def _value(term: Term, known: dict[Any, int | None]) -> int | None:
+    """The whole number, or the truth, of a term; None where that depends on something else.
+
+    `known` are the unknowns, and gets the values of terms.
+    """
+    if term not in known:
+        known[term] = _computed(term, known)
+    return known[term]
+
+
+def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
     unknown = _unknown(term)
     if unknown is not None:
-        return given.get(unknown)
-    if term.op == "poly":
-        total = 0
-        for mono, factor in polynomial(term).items():
-            values = [_value(atom, given) for atom in mono]
-            if None in values:
-                return None
-            total += factor * prod(one for one in values if one is not None)
-        return total
+        return known.get(unknown)
     if term.op in ("true", "false"):
         return term.op == "true"
-    values = [_value(one, given) for one in term.args] if term.op in _COMPUTED else [None]
-    if None in values:
-        return None
+    values = [_value(one, known) for one in term.args] if term.op in _COMPUTED else [None]
     numbers = [one for one in values if one is not None]
-    return _COMPUTED[term.op](*numbers) if term.op != "idiv" or numbers[1] > 0 else None
+    if len(numbers) < len(values) or (term.op == "idiv" and numbers[1] <= 0):
+        return None
+    if term.op == "poly":
+        assert isinstance(term.data, tuple)
+        return int(sum(map(mul, term.data, numbers)))
+    return _COMPUTED[term.op](*numbers)
 
 
 _COMPUTED: Mapping[str, Callable[..., int]] = {
+    "poly": sum,
+    "mono": lambda *factors: prod(factors),
     "idiv": lambda value, by: value // by,
     "min": min,
     "max": max,
@@ -209,13 +213,12 @@ _COMPUTED: Mapping[str, Callable[..., int]] = {
 
 @dataclass(frozen=True)
 class _Floats:
-    """How floats are drawn: in a `style`, then times `scale`; `alone`: of one input in turn, the
-    others 1."""
+    """How floats are drawn: in a `style`, times `scale`, which is that of one input in turn where
+    it is `alone`."""
 
     style: Style
     scale: float = 1.0
     alone: bool = False
-    positive: bool = False
 
 
 def _manners(constants: Sequence[float]) -> Iterator[_Floats]:
@@ -223,8 +226,8 @@ def _manners(constants: Sequence[float]) -> Iterator[_Floats]:
     yield _Floats("moderate")
     for constant in constants[:_MOST_CONSTANTS]:
         yield _Floats("moderate", 2 * constant)
-        yield _Floats("whole", constant, positive=True)
-        yield _Floats("whole", constant, alone=True, positive=True)
+        yield _Floats("whole", constant)
+        yield _Floats("whole", constant, alone=True)
     yield _Floats("whole")
     yield _Floats("special")
 
@@ -252,15 +255,13 @@ def _feeds(
         manner = Manner(floats.style, ints, (*shape, *sizes.values()), turn=turn)  # type: ignore[arg-type]
         made = arrays.array(rng, type_.elem_type, shape, manner)
         known = given.get(("input", value.name))
-        if known is not None:
-            made = np.full(shape, np.clip(known, *_ENDS), np.int64)
+        if known is not None and made.dtype.kind in "iu":
+            ends = np.iinfo(made.dtype)
+            made = np.full(shape, min(max(known, ends.min), ends.max), made.dtype)
         elif is_float(made.dtype) and made.dtype.kind != "c":
             apart = floats.alone and number != turn % len(inputs)
             with np.errstate(all="ignore"):
-                scaled = np.abs(made) if floats.positive else made
-                made = (scaled * made.dtype.type(1.0 if apart else floats.scale)).astype(made.dtype)
+                scaled = made * made.dtype.type(1.0 if apart else floats.scale)
+            made = scaled.astype(made.dtype)
         feeds[value.name] = made
     return feeds
-
-
-_ENDS = (-(1 << 63), (1 << 63) - 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 from passes.verify.prove.integers import Sum, polynomial
 from passes.verify.prove.terms import Term
@@ -28,7 +29,7 @@ _ATOM, _PRODUCT, _SUM, _COMPARISON, _LOOSE = range(5)
 
 def formula(term: Term, variables: Sequence[Term] = ()) -> str:
     """A term as a formula; `variables` get the first letters."""
-    return _shortened(Writer(variables).text(term))
+    return Writer(variables).text(term)
 
 
 def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple[str, str, str]:
@@ -46,7 +47,7 @@ def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple
     texts = [writer.text(one) for one in (left, right)]
     if texts[0] == texts[1]:
         texts = [full.text(one) for one in (left, right)]
-    return _shortened(texts[0]), _shortened(texts[1]), " of ".join(reversed(places))
+    return texts[0], texts[1], " of ".join(reversed(places))
 
 
 def _unlike(left: Term, right: Term) -> int | None:
@@ -69,8 +70,9 @@ class Writer:
             self._named(variable)
 
     def text(self, term: Term) -> str:
-        """The formula of a term."""
-        return self._write(term, _DEEPEST)[0]
+        """The formula of a term; a long one is cut off."""
+        text, _ = self._write(term, _DEEPEST)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
     def spelled_out(self) -> Writer:
         """A writer that spells out recurrences, and calls everything the same."""
@@ -88,10 +90,9 @@ class Writer:
 
     def _bind(self, recurrence: Term, step: Term) -> None:
         """Name what a step binds: the number of the iteration, indices and states."""
-        assert isinstance(step.data, tuple)
-        states = step.data[-len(recurrence.shown) :]
+        states = _data(step)[-len(recurrence.shown) :]
         self._names.update(zip(states, recurrence.shown, strict=True))
-        self._now.add(step.data[0])
+        self._now.add(_data(step)[0])
 
     def _named(self, variable: Term) -> str:
         if variable not in self._names:
@@ -104,12 +105,55 @@ class Writer:
         """The formula of a term, and how tightly it binds."""
         if not depth:
             return "...", _ATOM
-        if term.op == "lam":
-            return self._write(term.args[0], depth)
         if term.op in _LEAVES:
             return term.shown[0] if term.shown else self._named(term), _ATOM
-        write = _WRITE.get(term.op)
-        return write(self, term, depth - 1) if write else self._call(term.op, term.args, depth)
+        if term.op == "lam":
+            return self._write(term.args[0], depth)
+        depth -= 1
+        if term.op in _SPELLED:
+            pattern, inner, level = _SPELLED[term.op]
+            parts = [self._part(one, depth, inner) for one in term.args]
+            return pattern.format(*parts), level
+        match term.op:
+            case "dim" if isinstance(term.data, tuple):
+                return "size of axis {1} of {0!r}".format(*term.data), _SUM
+            case "dim":
+                return str(term.data), _ATOM
+            case "elem":
+                kind, name, _ = _data(term)
+                return self._read(name if kind == "input" else "constant", term.args, depth)
+            case "const":
+                return _literal(*_data(term)), _ATOM
+            case "app":
+                return self._read(self._part(term.args[0], depth, _ATOM), term.args[1:], depth)
+            case "st":
+                return self._state(term, depth)
+            case "ew":
+                return self._operator(term, depth)
+            case "output" | "answers" | "size":
+                return self._opaque(term, depth)
+            case "red":
+                *sizes, function = term.args
+                return f"{_data(term)[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
+            case "forall":
+                size, function = term.args
+                return self._over([size], function, "for every", depth), _LOOSE
+            case "trips":
+                return self._trips(term, depth)
+            case "poly":
+                return self._sum(polynomial(term), depth)
+            case "and" | "or":
+                parts = [self._part(one, depth, _COMPARISON) for one in term.args]
+                return f" {term.op} ".join(parts), _LOOSE
+            case "ge0":
+                return self._compared(term.args[0], ("<=", ">="), depth)
+            case "eq0":
+                return self._compared(term.args[0], ("==", "=="), depth)
+            case "not" if term.args[0].op == "eq0":
+                return self._compared(term.args[0].args[0], ("!=", "!="), depth)
+            case "not":
+                return f"not {self._part(term.args[0], depth, _ATOM)}", _LOOSE
+        return self._call(term.op, term.args, depth)
 
     def _part(self, term: Term, depth: int, level: int) -> str:
         """A part of a formula, in parentheses where it binds less tightly than `level`."""
@@ -125,38 +169,11 @@ class Writer:
     def _read(self, name: str, indices: Sequence[Term], depth: int) -> tuple[str, int]:
         return f"{name}[{self._list(indices, depth)}]" if indices else name, _ATOM
 
-    # inputs, constants, states
-
-    def _dim(self, term: Term, _: int) -> tuple[str, int]:
-        if isinstance(term.data, tuple):
-            name, axis = term.data
-            return f"size of axis {axis} of {name!r}", _SUM
-        return str(term.data), _ATOM
-
-    def _elem(self, term: Term, depth: int) -> tuple[str, int]:
-        assert isinstance(term.data, tuple)
-        kind, name, _ = term.data
-        return self._read(str(name) if kind == "input" else "constant", term.args, depth)
-
-    def _const(self, term: Term, _: int) -> tuple[str, int]:
-        assert isinstance(term.data, tuple)
-        dtype, _, text = term.data
-        try:
-            value = float(text) if "float" in dtype else None
-        except ValueError:
-            value = None
-        whole = value is not None and value.is_integer() and abs(value) < 1e15
-        return f"{value:.1f}" if whole else str(text), _ATOM
-
-    def _app(self, term: Term, depth: int) -> tuple[str, int]:
-        return self._read(self._write(term.args[0], depth)[0], term.args[1:], depth)
-
-    def _st(self, term: Term, depth: int) -> tuple[str, int]:
+    def _state(self, term: Term, depth: int) -> tuple[str, int]:
         recurrence, iteration, *indices = term.args
         name = recurrence.shown[0]
         text, _ = self._read(name, indices, depth)
-        (variable,) = iteration.args[0].args if _is_atom(iteration) else (iteration,)
-        if variable in self._now:
+        if iteration.data == (1,) and self._now.intersection(iteration.args[0].args):
             return text, _ATOM
         after = f"{text} after {self._part(iteration, depth, _SUM)} iterations"
         if not self.is_full or depth < 3:
@@ -166,18 +183,12 @@ class Writer:
         initial, step = (self._part(one, depth, _LOOSE) for one in parts)
         return f"{after}, {name} = {initial}, then {step}", _LOOSE
 
-    # operators
-
-    def _ew(self, term: Term, depth: int) -> tuple[str, int]:
-        assert isinstance(term.data, tuple)
-        op, attributes, dtype = term.data
+    def _operator(self, term: Term, depth: int) -> tuple[str, int]:
+        op, attributes, dtype = _data(term)
         if op in _INFIX and len(term.args) == 2:
             sign, level = _INFIX[op]
-            left, right = term.args
-            return (
-                f"{self._part(left, depth, level)} {sign} {self._part(right, depth, level - 1)}",
-                level,
-            )
+            left = self._part(term.args[0], depth, level)
+            return f"{left} {sign} {self._part(term.args[1], depth, level - 1)}", level
         if op == "Cast":
             return self._call(dtype, term.args, depth)
         told = "" if not attributes else f"<{_told(attributes)}>"
@@ -185,48 +196,27 @@ class Writer:
 
     def _opaque(self, term: Term, depth: int) -> tuple[str, int]:
         """An output of an operator as a whole, one of its sizes, or that it answers."""
-        assert isinstance(term.data, tuple)
-        read = [one for one in term.args if one.op == "lam"]
-        inner = self._call(str(term.data[1]), [one.args[0] for one in read], depth)[0]
+        read = [n for n, one in enumerate(term.args) if one.op == "lam"]
+        inputs = [term.args[n].args[0] for n in read]
+        inner = self._call(str(_data(term)[1]), inputs, depth)[0]
         if term.op != "output":
             return f"{inner} {'answers' if term.op == 'answers' else 'has a size'}", _LOOSE
-        last = max((n for n, one in enumerate(term.args) if one.op == "lam"), default=-1)
-        return self._read(inner, term.args[last + 1 :], depth)
+        return self._read(inner, term.args[max(read, default=-1) + 1 :], depth)
 
-    def _red(self, term: Term, depth: int) -> tuple[str, int]:
-        assert isinstance(term.data, tuple)
-        *sizes, function = term.args
-        return f"{term.data[0]}({self._over(sizes, function, depth)})", _ATOM
-
-    def _row(self, term: Term, depth: int) -> tuple[str, int]:
-        row, index = term.args
-        return f"{self._write(row, depth)[0]}[{self._part(index, depth, _LOOSE)}]", _ATOM
-
-    def _pair(self, term: Term, depth: int) -> tuple[str, int]:
-        left, right = term.args
-        return f"{self._part(left, depth, _ATOM)} * {self._part(right, depth, _ATOM)}", _PRODUCT
-
-    def _over(self, sizes: Sequence[Term], function: Term, depth: int, word: str = "for") -> str:
+    def _over(self, sizes: Sequence[Term], function: Term, word: str, depth: int) -> str:
         """A function of indices below these sizes."""
-        assert isinstance(function.data, tuple)
         bounds = [
             f"{self._named(one)} < {self._part(size, depth, _SUM)}"
-            for one, size in zip(function.data, sizes, strict=False)
+            for one, size in zip(_data(function), sizes, strict=False)
         ]
         told = f" {word} {', '.join(bounds)}" if bounds else ""
         return f"{self._part(function, depth, _LOOSE)}{told}"
 
     def _trips(self, term: Term, depth: int) -> tuple[str, int]:
         limit, function = term.args
-        assert isinstance(function.data, tuple)
-        self._now.add(function.data[0])
+        self._now.add(_data(function)[0])
         most = "" if limit.op == "without" else f", at most {self._part(limit, depth, _SUM)}"
         return f"iterations while {self._part(function, depth, _COMPARISON)}{most}", _LOOSE
-
-    # whole numbers
-
-    def _poly(self, term: Term, depth: int) -> tuple[str, int]:
-        return self._sum(polynomial(term), depth)
 
     def _sum(self, parts: Sum, depth: int) -> tuple[str, int]:
         """The sum of products, what is added first."""
@@ -252,24 +242,9 @@ class Writer:
         (sign, text, level), *others = written
         if not others and sign > 0:
             return text, level
-        text = text if level <= _PRODUCT else f"({text})"
-        text = f"-{text}" if sign < 0 else text
-        for sign, more, level in others:
-            more = more if level <= _PRODUCT else f"({more})"
-            text += f" {'+' if sign > 0 else '-'} {more}"
-        return text, _SUM
-
-    def _idiv(self, term: Term, depth: int) -> tuple[str, int]:
-        value, by = (self._part(one, depth, _ATOM) for one in term.args)
-        return f"{value} div {by}", _PRODUCT
-
-    # conditions
-
-    def _ge0(self, term: Term, depth: int) -> tuple[str, int]:
-        return self._compared(term.args[0], ("<=", ">="), depth)
-
-    def _eq0(self, term: Term, depth: int) -> tuple[str, int]:
-        return self._compared(term.args[0], ("==", "=="), depth)
+        shown_parts = [(turn, one if own <= _PRODUCT else f"({one})") for turn, one, own in written]
+        joined = "".join(f" {'+' if turn > 0 else '-'} {one}" for turn, one in shown_parts)
+        return joined[3:] if sign > 0 else f"-{joined[3:]}", _SUM
 
     def _compared(self, value: Term, signs: tuple[str, str], depth: int) -> tuple[str, int]:
         """A sum compared with 0, as two sums of what is added and what is subtracted."""
@@ -285,57 +260,26 @@ class Writer:
         left, right = (self._sum(side, depth)[0] for side in (own, other))
         return f"{left} {signs[turn > 0]} {right}", _COMPARISON
 
-    def _not(self, term: Term, depth: int) -> tuple[str, int]:
-        (inner,) = term.args
-        if inner.op == "eq0":
-            return self._compared(inner.args[0], ("!=", "!="), depth)
-        return f"not {self._part(inner, depth, _ATOM)}", _LOOSE
 
-    def _and(self, term: Term, depth: int) -> tuple[str, int]:
-        return " and ".join(self._part(one, depth, _COMPARISON) for one in term.args), _LOOSE
-
-    def _or(self, term: Term, depth: int) -> tuple[str, int]:
-        return " or ".join(self._part(one, depth, _COMPARISON) for one in term.args), _LOOSE
-
-    def _ite(self, term: Term, depth: int) -> tuple[str, int]:
-        condition, left, right = (self._part(one, depth, _COMPARISON) for one in term.args)
-        return f"{left} if {condition} else {right}", _LOOSE
-
-    def _forall(self, term: Term, depth: int) -> tuple[str, int]:
-        size, function = term.args
-        return self._over([size], function, depth, "for every"), _LOOSE
-
-
-_WRITE: Mapping[str, Callable[[Writer, Term, int], tuple[str, int]]] = {
-    "dim": Writer._dim,
-    "elem": Writer._elem,
-    "const": Writer._const,
-    "app": Writer._app,
-    "st": Writer._st,
-    "ew": Writer._ew,
-    "output": Writer._opaque,
-    "answers": Writer._opaque,
-    "size": Writer._opaque,
-    "red": Writer._red,
-    "row": Writer._row,
-    "pair": Writer._pair,
-    "trips": Writer._trips,
-    "poly": Writer._poly,
-    "idiv": Writer._idiv,
-    "ge0": Writer._ge0,
-    "eq0": Writer._eq0,
-    "not": Writer._not,
-    "and": Writer._and,
-    "or": Writer._or,
-    "ite": Writer._ite,
-    "forall": Writer._forall,
+#: Terms that are spelled with their parts, how tightly these have to bind, and how they do.
+_SPELLED = {
+    "row": ("{0}[{1}]", _LOOSE, _ATOM),
+    "pair": ("{0} * {1}", _ATOM, _PRODUCT),
+    "idiv": ("{0} div {1}", _ATOM, _PRODUCT),
+    "ite": ("{1} if {0} else {2}", _COMPARISON, _LOOSE),
 }
 _LEAVES = {"var", "bv", "ph", "bp"}
 
 
-def _is_atom(term: Term) -> bool:
-    """Return whether a whole number is one atom."""
-    return term.data == (1,) and len(term.args[0].args) == 1
+def _data(term: Term) -> tuple[Any, ...]:
+    assert isinstance(term.data, tuple)
+    return term.data
+
+
+def _literal(dtype: str, _: str, text: str) -> str:
+    """A constant; floats that are whole numbers with all of their digits."""
+    value = float(text) if "float" in dtype else 0.5
+    return f"{value:.1f}" if value.is_integer() and abs(value) < 1e15 else text
 
 
 def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
@@ -353,9 +297,8 @@ def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
 
 def _number(value: Term) -> int:
     """A constant of at least 1; else 0."""
-    assert isinstance(value.data, tuple)
     alone = len(value.args) == 1 and not value.args[0].args
-    return max(0, value.data[0]) if alone else 0
+    return max(0, _data(value)[0]) if alone else 0
 
 
 def _told(attributes: object) -> str:
@@ -365,7 +308,3 @@ def _told(attributes: object) -> str:
         return ("=" if pair else ", ").join(map(_told, attributes))
     text = str(attributes)
     return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

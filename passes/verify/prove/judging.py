@@ -12,6 +12,7 @@ from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
+from passes.verify.prove.drawn.proving import SETTLED, at_sizes
 from passes.verify.prove.draws import cases_of
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import Attempt, attempt
@@ -47,7 +48,8 @@ def judge(
     """Prove that `after` answers as `before` within `budget` seconds; where that fails, execute
     both.
 
-    The inputs are those on which what was not proven depends, and drawn ones.
+    The inputs are those on which what was not proven depends, and drawn ones. If no inputs show a
+    difference, the models are proven at drawn sizes, if that succeeds.
 
     Raises:
         NoExecutor: only onnxruntime was requested, and it is not installed.
@@ -55,7 +57,10 @@ def judge(
     found = attempt(before, after, budget)
     if found.proof.is_proven or found.proof.code == "signature":
         return Judged(found.proof)
-    return _executed(before, after, found, executing)
+    judged = _executed(before, after, found, executing)
+    if judged.failure is not None or found.proof.code in SETTLED:
+        return judged
+    return Judged(at_sizes(before, after, found.proof, budget))
 
 
 def _executed(before: Model, after: Model, found: Attempt, executing: Executing) -> Judged:

@@ -11,11 +11,14 @@ from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
 from passes.verify.prove.integers import polynomial
+from passes.verify.prove.numbers import MOST_ITERATIONS
 from passes.verify.prove.states import Iteration, State, before, solved
 from passes.verify.prove.terms import Term
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8
+#: How often it is guessed by how much states grow in an iteration.
+_MOST_GUESSES = 3
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,9 @@ def run(
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"a body that fails if it runs: {error}") from error
-    states = solved(algebra, one, initial)
+    at = algebra.lift(one.index)
+    sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
+    states = solved(algebra, one, sized)
 
     def resolved(term: Term, index: Term) -> Term:
         values: dict[Term, Term | Callable[[Indices], Term]] = {
@@ -233,15 +238,18 @@ def run(
         }
         return algebra.subst(term, {**values, one.index: index})
 
-    index = algebra.lift(one.index)
-    trips = _trips(resolved(one.condition, index), one.index, limit, evaluator)
+    trips = _trips(resolved(one.condition, at), one.index, limit, evaluator)
+    is_open = algebra.number(trips) is None and not trips.free
+    if evaluator.original and not evaluator.is_within and is_open:
+        algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
     for condition, why in one.required:
-        condition = algebra.close([one.index], resolved(condition, index))
+        condition = algebra.close([one.index], resolved(condition, at))
         evaluator.require(algebra.for_all(trips, condition), why)
-    for state, array in zip(states, initial, strict=True):
+    for state, array in zip(states, sized, strict=True):
         if array.dtype == INT64:
             _count_fits(evaluator, one.index, trips, array, state)
-    finals = [_final(array, state, trips) for array, state in zip(initial, states, strict=True)]
+    ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
+    finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]
     collected = [_collected(array, resolved, trips, one) for array in one.collected]
     return Outcome(trips, finals, collected)
 
@@ -301,8 +309,6 @@ def _iteration(
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    for one, array, placeholder in zip(form.carried, initial, placeholders, strict=True):
-        values[one.body_input] = _read(array, placeholder)
     for scan, array in zip(form.scanned, scanned, strict=True):
         assert limit is not None
         place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
@@ -315,28 +321,70 @@ def _iteration(
         )
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
-    with evaluator.collecting() as required:
-        inner = evaluator.run(form.body.node, values, call.opsets, ".body")
-        states = [inner[one.body_output] for one in form.carried]
-        for one, before, after in zip(form.carried, initial, states, strict=True):
-            if before.rank != after.rank or before.dtype != after.dtype:
-                raise NotProvable("state", f"{one.body_input!r} changes its type")
-            for sizes in zip(before.shape, after.shape, strict=True):
-                if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
-                    _kept(evaluator, sizes, one.body_input)
+    growth = [(algebra.zero,) * array.rank for array in initial]
+    for _ in range(_MOST_GUESSES):
+        begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
+        for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
+            values[carried.body_input] = _read(array, placeholder)
+        with evaluator.collecting() as required:
+            inner = evaluator.run(form.body.node, dict(values), call.opsets, ".body")
+            states = [inner[one.body_output] for one in form.carried]
+            more = [
+                _longer(*one, algebra.add(at, algebra.one))
+                for one in zip(initial, growth, strict=True)
+            ]
+            grown = [_more(*one) for one in zip(more, states, strict=True)]
+            grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
+            if not grows:
+                for carried, before, after in zip(form.carried, more, states, strict=True):
+                    _kept(evaluator, form.kind, before, after, carried.body_input)
+                break
+        growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
+    else:
+        raise NotProvable("state", f"{evaluator.place()}: sizes of states that grow unevenly")
     evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
-    return Iteration(index, placeholders, states, collected, condition, required)
+    return Iteration(index, placeholders, states, collected, condition, required, growth)
 
 
-def _kept(evaluator: Evaluator, sizes: tuple[Term, Term], name: str) -> None:
-    """Study paths apart on which a state keeps its sizes, and on which not."""
+def _more(before: Array, after: Array) -> tuple[Term, ...]:
+    """By how much the sizes of a state grow in every iteration for certain."""
+    algebra = before.algebra
+    if before.rank != after.rank:
+        raise NotProvable("state", "a state changes its rank")
+    by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
+    return tuple(
+        one
+        if not one.free and algebra.is_not_negative(algebra.sub(one, algebra.one))
+        else algebra.zero
+        for one in by
+    )
+
+
+def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
+    """A state with the sizes that it has after some iterations."""
+    algebra = array.algebra
+    added = [algebra.mul(by, iterations) for by in growth]
+    sizes = tuple(map(algebra.add, array.shape, added))
+    return Array(algebra, array.dtype, sizes, array.at)
+
+
+def _kept(evaluator: Evaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
+    """Study paths apart on which a state has the sizes that it should have, and on which not; a
+    Scan fails there."""
     algebra = evaluator.algebra
-    if not evaluator.decide(algebra.eq0(algebra.sub(*sizes)), "a state keeps its size"):
-        raise NotProvable("state", f"{name!r} changes its size from {sizes[0]} to {sizes[1]}")
+    if before.rank != after.rank or before.dtype != after.dtype:
+        raise NotProvable("state", f"{name!r} changes its type")
+    for sizes in zip(before.shape, after.shape, strict=True):
+        equal = algebra.eq0(algebra.sub(*sizes))
+        if equal is algebra.true or evaluator.decide(equal, "a state keeps its size"):
+            continue
+        if kind is Kind.LOOP:
+            raise NotProvable("state", f"{name!r} changes its size from {sizes[0]} to {sizes[1]}")
+        evaluator.require(algebra.false, "a state keeps its size")
 
 
 def _read(array: Array, placeholder: Term) -> Array:
@@ -374,9 +422,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
         else:
             return algebra.whole(count)
     head = algebra.terms.make("without") if limit is None else limit
-    atom = algebra.terms.make("trips", None, (head, algebra.close([index], condition)))
-    algebra.bound_trips(atom)
-    return algebra.lift(atom)
+    return algebra.trips(head, algebra.close([index], condition))
 
 
 def _counted(condition: Term, index: Term, evaluator: Evaluator) -> Term | None:

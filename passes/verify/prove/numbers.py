@@ -22,7 +22,7 @@ MOST_ITERATIONS = 1 << 47
 #: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
 _COUNTS = {"dim", "size", "var", "bv", "trips"}
 #: Atoms that an equation may give everywhere.
-_SOLVED = {"dim", "elem", "var"}
+_SOLVED = {"dim", "elem", "idiv", "var"}
 
 
 class Contradiction(Exception):
@@ -36,6 +36,7 @@ class Numbers(ABC):
     def __init__(self) -> None:
         self.terms = Interned()
         self._bounds: dict[Term, list[Sum]] = {}
+        self._relatives: dict[Term, list[Sum]] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -46,6 +47,7 @@ class Numbers(ABC):
         self._positive: set[Term] = set()
         self._proven: dict[Term, bool] = {}
         self._alike: list[Term] = []
+        self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
 
     @abstractmethod
@@ -98,6 +100,8 @@ class Numbers(ABC):
             rest = self.sum({one: -factor * many for one, many in parts.items() if one != mono})
             if (atom.free and atom.op != "var") or any(atom is inner for inner in subterms(rest)):
                 continue
+            if atom.op == "idiv":
+                self._facts += self._about(atom)
             self._equal[atom] = rest
             self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
             return
@@ -119,28 +123,28 @@ class Numbers(ABC):
         own: Sum = {(atom,): 1}
         if atom in self._bounds:
             return self._bounds[atom]
-        if atom.op in ("min", "max"):
-            sign = 1 if atom.op == "max" else -1
-            return [
-                polynomial(self.add(self.sum({(atom,): sign}), self.scaled(arg, -sign)))
-                for arg in atom.args
-            ] + ([own] if atom in self._positive else [])
-        if atom.op == "idiv":
-            value, by = atom.args
-            if not self.is_not_negative(self.sub(by, self.one)):
+        if atom.op in ("min", "max", "idiv"):
+            if atom.op == "idiv" and not self.is_not_negative(self.sub(atom.args[1], self.one)):
                 return []
-            rest = self.sub(value, self.mul(by, self.sum(own)))
-            return [
-                polynomial(rest),
-                polynomial(self.sub(self.sub(by, self.one), rest)),
-                *([own] if atom in self._positive else []),
-            ]
+            if atom not in self._relatives:
+                self._relatives[atom] = self._parts_of(atom)
+            return self._relatives[atom] + ([own] if atom in self._positive else [])
         if atom.op in ("elem", "ew", "output"):
             limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
             return [*self._known_of(atom), *limits]
         if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
         return [own] if self._is_positive(atom) else []
+
+    def _parts_of(self, atom: Term) -> list[Sum]:
+        """What an extreme is beside its parts, and what a quotient leaves."""
+        own = self.sum({(atom,): 1})
+        if atom.op == "idiv":
+            value, by = atom.args
+            rest = self.sub(value, self.mul(by, own))
+            return [polynomial(rest), polynomial(self.sub(self.sub(by, self.one), rest))]
+        sign = 1 if atom.op == "max" else -1
+        return [polynomial(self.scaled(self.sub(own, argument), sign)) for argument in atom.args]
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """What is known of an element because it is known of all."""
@@ -179,6 +183,20 @@ class Numbers(ABC):
         own = self.sum({(made,): 1})
         bounds = [own] if size is None else [own, self.sub(self.sub(size, self.one), own)]
         self.bound(made, *bounds)
+        return made
+
+    def parts(self, variable: Term, by: int) -> list[Term]:
+        """What a variable is, one for each rest of its division by a number: `by` times a new
+        variable, and the rest."""
+        made = []
+        for rest in range(by):
+            quotient = self.variable()
+            own = self.add(self.scaled(self.sum({(quotient,): 1}), by), self.whole(rest))
+            known = [
+                self.subst(self.sum(one), {variable: own}) for one in self._bounds.get(variable, ())
+            ]
+            self.bound(quotient, *known, self.sum({(quotient,): 1}))
+            made.append(own)
         return made
 
     def whole(self, value: int) -> Term:
@@ -248,6 +266,10 @@ class Numbers(ABC):
             self.sub(self.sub(by, self.one), rest)
         ):
             return whole
+        if self.is_not_negative(self.add(rest, by)) and self.is_not_negative(
+            self.sub(self.whole(-1), rest)
+        ):
+            return self.sub(whole, self.one)
         atom = self.terms.make("idiv", None, (rest, by))
         if self.is_not_negative(rest):
             self._positive.add(atom)

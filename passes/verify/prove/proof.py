@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from passes.verify.prove.scope import ALL_SIZES, Scope
+
 Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
 
 
@@ -17,8 +19,9 @@ class Proof:
     `output` differ as terms, `before` and `after` are the smallest parts that do, as formulas,
     `within` what they are a part of. `where` are the conditions of the case in which the proof
     ended, `node` the path of the node at which it did. `assumed` is what the proof assumes, in
-    words, `paths` the number of cases. If the models are disproven, `inputs` are those that show
-    it, in short.
+    words, `paths` the number of cases, `scope` what a proof holds for; `at_sizes` is why there is
+    none at drawn sizes either. If the models are disproven, `inputs` are those that show it, in
+    short.
     """
 
     verdict: Verdict
@@ -33,6 +36,8 @@ class Proof:
     assumed: Sequence[str] = ()
     paths: int = 0
     inputs: Sequence[str] = ()
+    scope: Scope = ALL_SIZES
+    at_sizes: str = ""
 
     @property
     def is_proven(self) -> bool:
@@ -52,9 +57,9 @@ class Proof:
         """The verdict in one line."""
         if self.is_proven:
             count = "1 case" if self.paths == 1 else f"{self.paths} cases"
-            return f"proven for all inputs, sizes and trip counts ({count})"
+            return f"proven {self.scope.sentence()} ({count})"
         if self.verdict == "disproven":
-            return f"disproven by {', '.join(self.inputs) or 'its outputs'}: {self.detail}"
+            return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]
         if self.output:
             within = f" in {self.within}" if self.within else ""
@@ -63,4 +68,5 @@ class Proof:
         parts += [one for one in (self.node, self.detail) if one]
         cases = [f"({one})" if " or " in one else one for one in self.where]
         where = f"; where {' and '.join(cases)}" if cases else ""
-        return f"{': '.join(parts)}{where}"
+        at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
+        return f"{': '.join(parts)}{where}{at_sizes}"

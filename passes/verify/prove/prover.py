@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 from onnx import ValueInfoProto
 
@@ -21,10 +22,12 @@ from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
 from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
+from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
 from passes.verify.prove.proof import Proof
+from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
@@ -69,7 +72,7 @@ class _Unproven(Exception):
         super().__init__(code)
         self.code = code
         self.terms = terms
-        self.told = told
+        self.told: dict[str, Any] = told
 
 
 def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
@@ -255,7 +258,7 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+        if not _alike(algebra, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -276,11 +279,15 @@ def _equal(
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right = sides
-    if left is right:
+    left, right, equal = _alike(algebra, *sides)
+    if equal:
         return
-    both = left.op == right.op == "poly"
-    if both and algebra.eq0(algebra.sub(left, right)) is algebra.true:
+    cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
+    if cut is not None:
+        for part in algebra.parts(*cut):
+            old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
+            here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
+            _equal(algebra, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -312,6 +319,27 @@ def _unlike(
     return _Unproven(
         code, left, right, *cases, output=output, before=before, after=after, within=within, **told
     )
+
+
+def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
+    """An index of which a quotient by a small number is read, and that number."""
+    for term in (*subterms(left), *subterms(right)):
+        if term.op == "idiv":
+            by = algebra.number(term.args[1])
+            names = [one for one in subterms(term.args[0]) if one.op == "var"]
+            if by is not None and by <= MOST_PARTS and len(names) == 1:
+                return names[0], by
+    return None
+
+
+def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+    """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    both = left.op == right.op == "poly"
+    if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
+        return left, right, True
+    relations = Relations(algebra, (left, right))
+    left, right = relations.normal(left, right)
+    return left, right, relations.alike(left, right)
 
 
 def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, Indices
 from passes.verify.prove.evaluator import Reason
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: What a state is before an iteration, at indices.
 State = Callable[[Term, Indices], Term]
@@ -18,7 +18,7 @@ State = Callable[[Term, Indices], Term]
 @dataclass(frozen=True)
 class Iteration:
     """What one iteration makes of placeholders: `index` is its number, `condition` whether another
-    one follows."""
+    one follows, `growth` by how much the sizes of each state grow."""
 
     index: Term
     placeholders: list[Term]
@@ -26,6 +26,7 @@ class Iteration:
     collected: list[Array]
     condition: Term
     required: list[tuple[Term, Reason]]
+    growth: list[tuple[Term, ...]]
 
 
 def before(state: State, index: Term) -> Callable[[Indices], Term]:
@@ -73,6 +74,9 @@ def _closed(
     own = algebra.applied_to(one.placeholders[number])(key)
     if step is own:
         return lambda _, indices: initial.at(indices)
+    appended = _appended(algebra, one, number, variables, step, own, initial)
+    if appended is not None:
+        return appended
     if not step.free & {placeholder.uid for placeholder in one.placeholders}:
         return _delayed(algebra, one.index, variables, step, initial)
     if initial.dtype != INT64:
@@ -87,6 +91,41 @@ def _closed(
         return algebra.add(initial.at(indices), algebra.mul(by, iteration))
 
     return state
+
+
+def _appended(
+    algebra: Algebra,
+    one: Iteration,
+    number: int,
+    variables: list[Term],
+    step: Term,
+    own: Term,
+    initial: Array,
+) -> State | None:
+    """A state to which every iteration appends rows that it makes of no state."""
+    inner = {placeholder.uid for placeholder in one.placeholders}
+    for axis, by in enumerate(one.growth[number]):
+        old, body = initial.shape[axis], atom_of(step)
+        if not by.args or body.op != "ite":
+            continue
+        place = algebra.lift(variables[axis])
+        begin = algebra.add(old, algebra.mul(by, algebra.lift(one.index)))
+        is_old = algebra.ge0(algebra.sub(algebra.sub(begin, algebra.one), place))
+        condition, left, right = body.args
+        new = right if condition is is_old and left is own else None
+        new = left if condition is algebra.negation(is_old) and right is own else new
+        if new is None or new.free & inner:
+            continue
+
+        def state(_: Term, indices: Indices, axis: int = axis, new: Term = new) -> Term:
+            index, old, by = indices[axis], initial.shape[axis], one.growth[number][axis]
+            made = algebra.idiv(algebra.sub(index, old), by)
+            names = {one.index: made, **dict(zip(variables, indices, strict=True))}
+            is_old = algebra.ge0(algebra.sub(algebra.sub(old, algebra.one), index))
+            return algebra.ite(is_old, initial.at(indices), algebra.subst(new, names))
+
+        return state
+    return None
 
 
 def _delayed(

@@ -112,3 +112,9 @@ def subterms(term: Term) -> Iterator[Term]:
             seen.add(one.uid)
             yield one
             pending += reversed(one.args)
+
+
+def atom_of(term: Term) -> Term:
+    """The only atom that a whole number is, else the term."""
+    alone = term.op == "poly" and term.data == (1,) and len(term.args[0].args) == 1
+    return term.args[0].args[0] if alone else term

@@ -150,6 +150,18 @@ def _override(op: str, version: int) -> Function | None:
     return override(op, version)
 
 
+def has_kernel(node: NodeProto, version: int) -> bool:
+    """Return whether an operator has a kernel at an opset; others run by their schema's function,
+    or not at all."""
+    domain, op, _ = called_key(node)
+    if _override(op_of(node), version) is not None:
+        return True
+    try:
+        return _kernel_class(domain, op, version) is not None
+    except CannotRun:
+        return False
+
+
 @functools.lru_cache(maxsize=4096)
 def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None:
     """Return the class of an operator at an opset; None if its schema defines it by a function.

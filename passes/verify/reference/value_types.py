@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto, TypeProto, helper
 
@@ -25,9 +27,19 @@ def type_of(value: Value, *, shaped: bool = True) -> TypeProto:
     return tensor_type(value.dtype, value.shape if shaped else None)
 
 
+def element_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the elements; of arrays that hold the numbers of terms in their place, the
+    dtype that their one field is named after."""
+    if dtype.names is None:
+        return dtype
+    return np.dtype(getattr(ml_dtypes, dtype.names[0], dtype.names[0]))
+
+
 def tensor_type(dtype: np.dtype[np.generic], shape: Sequence[int | None] | None) -> TypeProto:
     """The type of a tensor, None for open dims; `shape=None` leaves it open, rank included."""
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
+    return helper.make_tensor_type_proto(
+        helper.np_dtype_to_tensor_dtype(element_dtype(dtype)), shape
+    )
 
 
 def known_shape(kind: TypeProto) -> list[int | None] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
 #: The exceptions of unpickling, according to the documentation of `pickle`.
@@ -18,7 +18,7 @@ class Garbled(Exception):
     """The received bytes are no message."""
 
 
-def send(stream: BinaryIO, message: Any) -> None:
+def send(stream: IO[bytes], message: Any) -> None:
     """Write one message and flush. Raises OSError if the other end is closed."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(body)))
@@ -26,7 +26,7 @@ def send(stream: BinaryIO, message: Any) -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
+def receive(stream: IO[bytes]) -> Any:
     """Read one message.
 
     Raises EOFError if the other end is closed, Garbled if it sent no message.
@@ -39,7 +39,7 @@ def receive(stream: BinaryIO) -> Any:
         raise Garbled(str(error)) from error
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes:
+def _exactly(stream: IO[bytes], count: int) -> bytes:
     data = stream.read(count)
     if len(data) != count:
         raise EOFError(f"{count} bytes expected, {len(data)} came")

@@ -1,7 +1,7 @@
 """`python -m tests.instruments.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`.
 
-The rule `steps` stands for the files of adapters of the opset table, each of them; `outcomes` for
-faults that are seeded into outcomes, not into rules (`outcomes.py`).
+The rule `steps` stands for the files of adapters of the opset table, each of them; `stream` for the
+command; `outcomes` for faults that are seeded into outcomes, not into rules (`outcomes.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from tests.instruments.mutants.faults import Fault, faults
 from tests.instruments.mutants.judge import difference
 from tests.instruments.mutants.outcomes_tried import main as try_outcomes
 from tests.instruments.mutants.steps_tried import step_targets
-from tests.instruments.mutants.targets import RULES, Target, target
+from tests.instruments.mutants.streams_tried import difference as unlike_the_whole
+from tests.instruments.mutants.streams_tried import stream_target
+from tests.instruments.mutants.targets import RULES, STREAM, Target, target
 from tests.instruments.mutants.trial import Outcome, apart, run
 
 STEPS = "steps"
@@ -85,6 +87,8 @@ def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
     for name in names:
         if name == STEPS:
             yield from step_targets(scratch)
+        elif name == STREAM:
+            yield apart(stream_target, scratch)
         else:
             yield apart(target, name)
 
@@ -112,7 +116,7 @@ def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[
             if outcome.digest == was.digest and outcome.stopped == was.stopped:
                 continue  # the fault makes no difference here
             told = True
-            became, why = _became(path, was, outcome)
+            became, why = _became(rule, path, was, outcome)
             yield Verdict(rule.rule, str(fault), path.name, became, why)
         if not told:
             yield Verdict(rule.rule, str(fault), "", _NONE)
@@ -131,10 +135,13 @@ def _drawn(
     return draw.sample(own, half) + draw.sample(others, min(count - half, len(others)))
 
 
-def _became(path: Path, was: Outcome, outcome: Outcome) -> tuple[str, str]:
+def _became(rule: Target, path: Path, was: Outcome, outcome: Outcome) -> tuple[str, str]:
     if outcome.stopped:
         return outcome.stopped, outcome.why
     before = onnx.load(path)
+    if rule.rule == STREAM:
+        sentence = apart(unlike_the_whole, before, outcome.made)
+        return ("slipped", sentence) if sentence else ("harmless", "")
     said = {entry.key: entry.value for entry in before.metadata_props}
     assumed = tuple(filter(None, said.get("option assume", "").split(",")))
     sentence = apart(difference, before, outcome.made, assumed)

@@ -56,6 +56,8 @@ RULES = {
     "select-branches": "select-branches",
     "share-subexpressions": "simplify",
 }
+#: The command that is tried as rules are; it is none.
+STREAM = "stream"
 #: What rules are written in; what all of them stand on is not changed.
 _ROOMS = (
     "passes.rules.",

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from tests.instruments.mutants.faults import Fault
 from tests.instruments.mutants.seeded import seed, traced
-from tests.instruments.mutants.targets import Target
+from tests.instruments.mutants.targets import STREAM, Target
 
 Result = TypeVar("Result")
 _FORK = multiprocessing.get_context("fork")
@@ -103,6 +103,10 @@ def _too_slow(number: int, frame: object) -> None:
 def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
     import onnx
 
+    if target.pipeline == STREAM:
+        from tests.instruments.mutants.streams_tried import streamed
+
+        return streamed(path, verify=verify)
     from passes import session
     from passes.choices import Verifying
     from passes.engine.schedules import SCHEDULES

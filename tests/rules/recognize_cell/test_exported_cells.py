@@ -29,6 +29,7 @@ CELLS = {
     "tensorflow/keras_lstm_masked.opset18": "LSTM",
     "tensorflow/keras_rnn_masked.opset18": "RNN",
     "tensorflow/v1_cell_ragged.opset18": "RNN",
+    "tensorflow/recurrence.opset18": "RNN",
     "torch/script_cell.opset13": "LSTM",
 }
 #: Verified in every run; the others with `--slow`.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 from typer.testing import CliRunner
 
 import passes
@@ -18,11 +20,12 @@ from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"
 
-#: Recurrences that `unroll` writes out as a whole.
+#: Recurrences that `unroll` writes out as a whole; but for one with a mask whose length is a Range.
 UNROLLED = [
     path
     for rule in ("recognize-cell", "regroup-sum", "run-in-blocks")
     for path in sorted((GOLDEN / rule).glob("*.before.onnxtxt"))
+    if not path.name.startswith("lengths_as_mask_of_any_time")
 ]
 
 #: Two states, a tensor that is read backwards, columns that are collected.
@@ -56,6 +59,32 @@ g (float[N,2] x) => (float[N,2] y) {
 """
 
 
+LSTM = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,8] h, float[1,8] c, float[100,1,8] x, float[8,32] w, float[8,32] r)
+    => (float[1,8] hn, float[1,8] cn, float[100,1,8] y) {
+    hn, cn, y = Scan <num_scan_inputs = 1,
+        body = step (float[1,8] s, float[1,8] d, float[1,8] a)
+            => (float[1,8] t, float[1,8] e, float[1,8] o) {
+            p = MatMul (s, r)
+            q = MatMul (a, w)
+            u = Add (p, q)
+            i, out, f, g = Split <axis = 1, num_outputs = 4> (u)
+            ii = Sigmoid (i)
+            oo = Sigmoid (out)
+            ff = Sigmoid (f)
+            gg = Tanh (g)
+            k = Mul (ff, d)
+            n = Mul (ii, gg)
+            e = Add (k, n)
+            th = Tanh (e)
+            t = Mul (oo, th)
+            o = Identity (t)
+        }> (h, c, x)
+}
+"""
+
+
 def loops_in(model: ModelProto) -> int:
     return sum(is_loop(place.node) for place in walk_model(model))
 
@@ -76,6 +105,30 @@ def test_what_unroll_wrote_is_a_scan_again() -> None:
     }
     (body,) = [one.g for one in scan.attribute if one.name == "body"]
     assert len(body.node) == 6
+
+
+def test_a_repetition_in_a_repetition_becomes_a_loop_in_a_loop() -> None:
+    # the solver of an equation, as traced: four substeps in each of five steps
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[2] w, float[5,2] x) => (float[2] y) {
+        y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] a) => (float[2] t) {
+            four = Constant <value_int = 4> ()
+            begun = Add (s, a)
+            solved = Loop <body = substep (int64 i, bool go, float[2] v) => (bool on, float[2] n) {
+                on = Identity (go)
+                p = Mul (v, w)
+                q = Tanh (p)
+                n = Add (q, a)
+            }> (four, "", begun)
+            t = Sigmoid (solved)
+        }> (h, x)
+    }"""
+    unrolled = passes.unroll(as_model(text), verify=False).model
+    assert not loops_in(unrolled)
+    (scan,) = rerolled(unrolled).graph.node
+    (body,) = [one.g for one in scan.attribute if one.name == "body"]
+    assert [node.op_type for node in body.node] == ["Add", "Scan", "Sigmoid"]
 
 
 def test_the_order_of_the_nodes_does_not_matter() -> None:
@@ -103,6 +156,54 @@ def test_a_copy_that_differs_splits_the_chain() -> None:
     assert_refused(middle, "no-repetition", pipeline="reroll")
 
 
+def test_an_attribute_that_differs_splits_the_chain() -> None:
+    leaky = LAYERS.replace("Sin (", "LeakyRelu <alpha = 0.5> (")
+    assert loops_in(rerolled(as_model(leaky))) == 1
+    other = changed(leaky, {"a2 = LeakyRelu <alpha = 0.5>": "a2 = LeakyRelu <alpha = 0.25>"})
+    assert_refused(other, "no-repetition", pipeline="reroll")
+
+
+def test_an_attribute_as_it_is_by_default_does_not_split_the_chain() -> None:
+    leaky = changed(
+        LAYERS.replace("Sin (", "LeakyRelu ("), {"a2 = LeakyRelu": "a2 = LeakyRelu <alpha = 0.01>"}
+    )
+    assert [node.op_type for node in rerolled(as_model(leaky)).graph.node] == ["Scan", "Neg"]
+
+
+#: Layers with a choice each, in whose branches names differ, and the order of what they read.
+CHOICES = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3] s, float[3] x, bool[4] flags) => (float[3] y)
+<int64 zero = {0}, int64 one = {1}, int64 two = {2}> {
+    f0 = Gather (flags, zero)
+    b0 = If (f0) <then_branch = t () => (float[3] p) { q = Mul (s, x) p = Sin (q) },
+                  else_branch = e () => (float[3] r) { r = Mul (x, s) }>
+    f1 = Gather (flags, one)
+    b1 = If (f1) <then_branch = t1 () => (float[3] p1) { q1 = Mul (b0, x) p1 = Sin (q1) },
+                  else_branch = e1 () => (float[3] r1) { r1 = Mul (x, b0) }>
+    f2 = Gather (flags, two)
+    b2 = If (f2) <then_branch = t2 () => (float[3] p2) { q2 = Mul (b1, x) p2 = Sin (q2) },
+                  else_branch = e2 () => (float[3] r2) { r2 = Mul (x, b1) }>
+    y = Neg (b2)
+}
+"""
+
+
+def test_a_copy_may_have_branches() -> None:
+    graph = rerolled(as_model(CHOICES)).graph
+    assert [node.op_type for node in graph.node] == ["Slice", "Scan", "Neg"]
+
+
+def test_a_branch_that_differs_splits_the_chain() -> None:
+    other = changed(CHOICES, {"p2 = Sin (q2)": "p2 = Cos (q2)"})
+    assert_refused(other, "no-repetition", pipeline="reroll")
+    # what the second branch reads is swapped, which a difference would show
+    other = changed(
+        CHOICES, {"r2 = Mul (x, b1)": "r2 = Sub (b1, x)", "r1 = Mul (x, b0)": "r1 = Sub (x, b0)"}
+    )
+    assert_refused(other, "no-repetition", pipeline="reroll")
+
+
 def test_a_row_that_a_node_between_the_copies_reads_keeps_its_place() -> None:
     # `m` reads what the second copy computes, and the fourth copy reads `m`: no loop gives that
     text = changed(LAYERS, {"b3 = Mul (a3, x)": "m = Cos (b1) b3 = Mul (a3, m)"})
@@ -115,6 +216,76 @@ def test_a_batch_that_may_be_empty_stays_one() -> None:
     model = onnx.load(GOLDEN / "exported" / "torch" / "traced_lstm_cell.opset13.onnx")
     kinds = [node.op_type for node in rerolled(model).graph.node if node.op_type != "Constant"]
     assert kinds == ["Scan", "Transpose"]
+
+
+#: Layers of a transformer, over stacked weights.
+STACK = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[4,8] x) => (float[4,8] y) {
+    y = Scan <num_scan_inputs = 6, body = layer (float[4,8] s, float[8,8] q, float[8,8] k,
+            float[8,8] v, float[8,8] o, float[8,8] up, float[8,8] down) => (float[4,8] t) {
+        asks = MatMul (s, q)
+        keys = MatMul (s, k)
+        values = MatMul (s, v)
+        turned = Transpose (keys)
+        scores = MatMul (asks, turned)
+        shares = Softmax (scores)
+        mixed = MatMul (shares, values)
+        out = MatMul (mixed, o)
+        near = Add (out, s)
+        wide = MatMul (near, up)
+        kept = Relu (wide)
+        narrow = MatMul (kept, down)
+        t = Add (narrow, near)
+    }> (x, Q, K, V, O, UP, DOWN)
+}
+"""
+
+
+def with_own_weights(count: int) -> ModelProto:
+    """So many layers of `STACK`, written out, each with weights of its own."""
+    model, rng = as_model(STACK), np.random.default_rng(0)
+    stacked = {
+        name: (rng.normal(size=(count, 8, 8)) / 4).astype(np.float32)
+        for name in ("Q", "K", "V", "O", "UP", "DOWN")
+    }
+    for name, array in stacked.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    unrolled = passes.unroll(model, verify=False).model
+    graph, rows, kept = unrolled.graph, dict[str, np.ndarray](), []
+    for node in graph.node:
+        if node.op_type == "Split":
+            rows |= zip(node.output, stacked[node.input[0]], strict=True)
+        elif node.op_type == "Squeeze":
+            row = numpy_helper.from_array(rows[node.input[0]], node.output[0])
+            graph.initializer.append(row)
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+    return unrolled
+
+
+def test_24_layers_of_a_transformer_become_a_scan() -> None:
+    model = with_own_weights(24)
+    assert len(model.graph.node) == 24 * 13
+    assert_refused(model, "weights-differ", pipeline="reroll")
+    rolled = assert_rewrite(model, pipeline="reroll", options={"stack_weights": True}).model
+    assert [node.op_type for node in rolled.graph.node] == ["Scan"]
+
+
+def test_an_lstm_over_many_steps_is_a_loop_again_in_linear_time() -> None:
+    nodes, seconds = [], []
+    for steps in (100, 500):
+        text = changed(LSTM, {"float[100,": f"float[{steps},"})
+        unrolled = passes.unroll(as_model(text), verify=False).model
+        start = time.process_time()
+        rolled = passes.reroll(unrolled, verify=False).model
+        seconds.append(time.process_time() - start)
+        nodes.append(len(unrolled.graph.node))
+        assert [node.op_type for node in rolled.graph.node] == ["Scan"]
+    assert nodes[1] / nodes[0] > 4.5
+    assert seconds[1] / seconds[0] < 15  # five times as many; a quadratic search takes 25
 
 
 @pytest.mark.parametrize("name", ["traced_two_cells", "traced_selective_scan"])
@@ -152,3 +323,23 @@ def test_a_model_with_a_loop_may_have_nothing_else_that_is_repeated() -> None:
 def test_a_second_run_finds_nothing() -> None:
     once = rerolled(as_model(LAYERS))
     assert as_text(passes.reroll(once).model) == as_text(once)
+
+
+#: Five steps of which the last one is written otherwise, so that it stays after the loop.
+LAST_DIFFERS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,2] h, float[5,2] x) => (float[5,2] y) {
+    r0, r1, r2, r3, r4 = Split <axis = 0, num_outputs = 5> (x)
+    a0 = Add (r0, h) b0 = Tanh (a0)
+    a1 = Add (r1, b0) b1 = Tanh (a1)
+    a2 = Add (r2, b1) b2 = Tanh (a2)
+    a3 = Add (r3, b2) b3 = Tanh (a3)
+    a4 = Mul (r4, b3) b4 = Sin (a4)
+    y = Concat <axis = 0> (b0, b1, b2, b3, b4)
+}
+"""
+
+
+def test_what_is_read_after_the_loop_is_still_computed() -> None:
+    result = assert_rewrite(LAST_DIFFERS, pipeline="reroll")
+    assert loops_in(result.model) == 1

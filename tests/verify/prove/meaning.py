@@ -23,14 +23,23 @@ from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork
 from passes.verify.prove.prover import outputs_of
+from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import Term
 from passes.verify.reference import ReferenceExecutor
 
 Feeds = Mapping[str, Any]
 
 
-def disagreement(model: ModelProto, feeds: Feeds, manner: Manner | None = None) -> str:
+def disagreement(
+    model: ModelProto,
+    feeds: Feeds,
+    other: ModelProto | None = None,
+    manner: Manner | None = None,
+) -> str:
     """How the terms of a model differ from what the executor gives; empty where they agree.
+
+    With another model that answers the same, its terms are compared, too, and both read each
+    other's loops wherever they can.
 
     Raises:
         NotProvable: the model is not modelled.
@@ -46,13 +55,14 @@ def disagreement(model: ModelProto, feeds: Feeds, manner: Manner | None = None) 
     except ModelFailed:
         expected = None
     algebra = Algebra(manner)
+    models = [model] if other is None else [model, other]
     worth = Worth(model, feeds, algebra)
     decisions: list[tuple[Term, bool]] = []
     for _ in range(60):
         try:
             algebra.start(decisions)
-            evaluator = Evaluator(Model.load(model), algebra, True)
-            arrays = outputs_of(evaluator)
+            evaluators = [Evaluator(Model.load(one), algebra, True) for one in models]
+            sides = [outputs_of(one) for one in evaluators]
         except Contradiction:
             return "what holds on these inputs is a contradiction"
         except Fails as error:
@@ -65,15 +75,35 @@ def disagreement(model: ModelProto, feeds: Feeds, manner: Manner | None = None) 
             continue
         if expected is None:
             return "it fails, the terms answer"
-        for name, array, value in zip(model.graph.output, arrays, expected, strict=True):
-            got = worth.array(array)
-            if got.shape != value.shape:
-                return f"{name.name}: {value.shape}, the terms give {got.shape}"
-            close = bool(evaluator.assumed) and np.allclose(got, value, 1e-4, 1e-4, equal_nan=True)
-            if not close and got.tobytes() != value.tobytes():
-                return f"{name.name}: {value.tolist()}, the terms give {got.tolist()}"
+        assumed = any(one.assumed for one in evaluators)
+        for name, value, *arrays in zip(model.graph.output, expected, *sides, strict=True):
+            for got in map(worth.array, arrays if other is None else _related(*arrays)):
+                if got.shape != value.shape:
+                    return f"{name.name}: {value.shape}, the terms give {got.shape}"
+                close = assumed and np.allclose(got, value, 1e-4, 1e-4, equal_nan=True)
+                if not close and got.tobytes() != value.tobytes():
+                    return f"{name.name}: {value.tolist()}, the terms give {got.tolist()}"
         return ""
     return "too many forks"
+
+
+def _related(left: Array, right: Array) -> list[Array]:
+    """Two arrays whose elements read the same recurrences where that is shown."""
+    algebra = left.algebra
+    variables = [algebra.variable(size) for size in left.shape]
+    at = [algebra.lift(one) for one in variables]
+    sizes = zip(left.shape, right.shape, strict=True)
+    terms = [(left.at(at), right.at(at)), *sizes]
+    related = [Relations(algebra, pair).normal(*pair) for pair in terms]
+    made = []
+    for side in range(2):
+        element, *shape = (pair[side] for pair in related)
+
+        def get(indices: tuple[Term, ...], element: Term = element) -> Term:
+            return algebra.subst(element, dict(zip(variables, indices, strict=True)))
+
+        made.append(Array(algebra, left.dtype, tuple(shape), get))
+    return made
 
 
 class Worth:

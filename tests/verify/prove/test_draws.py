@@ -20,12 +20,14 @@ ALIKE = {
     "a sum of one element, which makes 0 of -0",
     "a sum in another order",
 }
-#: Seeded faults at sizes that no plain draw reaches.
+#: Seeded faults, most of them at sizes that no plain draw reaches.
 RARE = {
     "T > 128, scanned",
     "B >= 129, scanned",
     "beyond 2,000 elements, scanned",
     "T is odd above 8, moved",
+    "Gather of columns",
+    "all of 12",
 }
 
 
@@ -58,7 +60,7 @@ def test_a_pair_that_differs_in_bits_alone_stays_unproven(name: str) -> None:
 @pytest.mark.parametrize(
     "pair", [pair for pair in pairs() if pair.name in RARE], ids=lambda pair: pair.name
 )
-def test_a_fault_at_rare_sizes_is_disproven(pair: Pair) -> None:
+def test_a_fault_on_rare_inputs_is_disproven(pair: Pair) -> None:
     assert judged(pair.before, pair.after).proof.verdict == "disproven"
 
 
@@ -94,6 +96,16 @@ def test_a_number_is_drawn_that_equals_a_size() -> None:
     assert found.failure is not None
     feeds = found.failure.case.feeds
     assert np.asarray(feeds["n"]) == np.asarray(feeds["x"]).size
+
+
+def test_a_number_of_another_type_is_drawn_that_equals_a_size() -> None:
+    text = """(int32 k, float[T] x) => (float[T] y) {
+        n = Cast <to = 7> (k) most = Constant <value_int = 777> () g = Greater (n, most)
+        t = Size (x) s = Equal (t, n) e = And (s, g) z = Neg (x) y = Where (e, @, x) }"""
+    found = judged(text.replace("@", "x"), text.replace("@", "z"))
+    assert found.failure is not None
+    feeds = found.failure.case.feeds
+    assert np.asarray(feeds["k"]) == np.asarray(feeds["x"]).size > 777
 
 
 def test_floats_are_drawn_around_a_constant_that_is_compared() -> None:

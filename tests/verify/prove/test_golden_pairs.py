@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from tests.instruments.proven import golden_pairs, proof_of
+from tests.instruments.proven import (
+    BEGIN,
+    END,
+    PAGE,
+    golden_pairs,
+    kind_of,
+    proof_in_turn,
+    proof_of,
+    row,
+)
 
 PROVEN = {
     "lower": 17,
@@ -12,7 +23,11 @@ PROVEN = {
     "batch-outputs": 6,
     "hoist-invariants": 24,
     "unroll/": 30,
-    "upgrade": 44,
+    "upgrade": 45,
+    "flatten-scan": 7,
+    "peel": 17,
+    "raise": 33,
+    "unroll-partial": 5,
     "expand/": 6,
     "forward-cell": 2,
     "recognize-cell": 6,
@@ -21,6 +36,26 @@ PROVEN = {
 
 @pytest.mark.parametrize("command", PROVEN)
 def test_golden_pairs_are_proven(command: str) -> None:
-    proofs = [proof_of(path) for path in golden_pairs(command)]
+    proofs = [proof_of(path, 20) for path in golden_pairs(command)]
     assert sum(proof.is_proven for proof in proofs) >= PROVEN[command]
     assert all(one.is_proven or (one.code and (one.detail or one.output)) for one in proofs)
+
+
+def rows() -> dict[str, str]:
+    """The rows of the table of `docs/trust.md`, by command."""
+    text = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    return {line.split("`")[1]: line for line in text.splitlines(keepends=True) if "`" in line}
+
+
+def test_the_table_of_the_page_has_every_golden_pair() -> None:
+    counted = Counter(path.parent.name for path in golden_pairs())
+    told = {name: sum(map(int, line.split("|")[2:6])) for name, line in rows().items()}
+    assert told == counted
+
+
+@pytest.mark.parametrize(
+    "command", ["fuse-scans", "pair-directions", "regroup-sum", "scan-windows"]
+)
+def test_the_table_of_the_page_is_current(command: str) -> None:
+    kinds = Counter(kind_of(proof_in_turn(path)) for path in golden_pairs(f"/{command}/"))
+    assert rows()[command] == row(f"`{command}`", kinds)

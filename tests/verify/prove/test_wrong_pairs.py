@@ -11,6 +11,8 @@ from passes.verify.prove.operators.cells import CELLS
 from passes.verify.prove.prover import REGROUPED, Proof, prove
 from tests.instruments.mutants.outcomes import Pair, pairs
 
+#: What comes before each graph.
+HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 #: What the two sides share, with an @ that each of them replaces, the right and the wrong one.
 WRONG = {
     "a break that only large inputs take": (
@@ -270,8 +272,7 @@ RNN = """(float[T,2,3] x, float[1,2,3] w, float[1,2,2] r) => (float[T,2,2] y) {
 
 def proof(before: str, after: str) -> Proof:
     """The proof of two graphs of opset 21."""
-    head = '<ir_version: 10, opset_import: ["" : 21]> g '
-    sides = (Model.load(onnx.parser.parse_model(head + text)) for text in (before, after))
+    sides = (Model.load(onnx.parser.parse_model(HEAD + text)) for text in (before, after))
     return prove(*sides)
 
 

@@ -301,7 +301,9 @@ def _run(
         return get
 
     steps = [initials[n].like(kept(n)) for n in range(len(starts))]
-    found = solved(algebra, Iteration(index, placeholders, steps, [], algebra.true, []), initials)
+    growth: list[tuple[Term, ...]] = [(algebra.zero, algebra.zero)] * len(starts)
+    one_step = Iteration(index, placeholders, steps, [], algebra.true, [], growth)
+    found = solved(algebra, one_step, initials)
     plain = initials[0].like(lambda at: made(0, at))
     variables, term = plain.generic()
     at_index = algebra.lift(index)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, NotProvable
+from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
 from passes.verify.prove.terms import Term
 
@@ -278,16 +278,18 @@ def clip(call: Call) -> list[Array]:
     if any(bound is not None and bound.rank for bound in bounds):
         raise NotProvable("operator", f"{call.evaluator.place()}: bounds that are no scalars")
     given = [bound for bound in bounds if bound is not None]
-    if x.dtype == INT64:
-        low, high = (call.evaluator.whole_numbers(b).at(()) if b else None for b in bounds)
-        call.evaluator.whole_numbers(x)
-
-        def clipped(value: Term) -> Term:
-            value = value if low is None else algebra.most(value, low)
-            return value if high is None else algebra.least(value, high)
-
-        return [x.like(lambda at: clipped(x.at(at)))]
     which = tuple(bound is not None for bound in bounds)
+    if x.dtype == INT64:
+        call.alike(x, *given)
+        x, *_ = (call.evaluator.whole_numbers(one) for one in (x, *given))
+        low, high = bounds
+
+        def clipped(at: Indices) -> Term:
+            value = x.at(at)
+            value = value if low is None else algebra.most(value, low.at(()))
+            return value if high is None else algebra.least(value, high.at(()))
+
+        return [x.like(clipped)]
     return [
         x.like(
             lambda at: algebra.elementwise(

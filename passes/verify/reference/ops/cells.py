@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,18 @@ def _one(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activati
     function, alpha, beta = _TABLE[name.lower()]
     a = 0.0 if alpha is None else next(alphas, alpha)
     b = 0.0 if beta is None else next(betas, beta)
-    return lambda x: np.asarray(function(x, a, b), x.dtype)
+
+    def activation(x: Array) -> Array:
+        if x.dtype == object:  # terms in place of numbers
+            return each(x, lambda one: one.activated(name.lower(), a, b))
+        return np.asarray(function(x, a, b), x.dtype)
+
+    return activation
+
+
+def each(x: Array, function: Callable[[Any], Any]) -> Array:
+    """An array of a function of each element of an array of terms in place of numbers."""
+    return np.vectorize(function, otypes=[object])(x) if x.size else x
 
 
 #: Takes the element [batch, input] and the states [batch, hidden], gives the next states.
@@ -66,7 +78,10 @@ class Weights:
 
     def clipped(self, x: Array) -> Array:
         """The argument of an activation, clipped if the node asks for it."""
-        return x if self.clip is None else np.clip(x, -self.clip, self.clip)
+        bound = self.clip
+        if bound is not None and x.dtype == object:
+            return each(x, lambda one: one.clipped(bound))
+        return x if bound is None else np.clip(x, -bound, bound)
 
 
 def run_cells(

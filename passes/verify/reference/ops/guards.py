@@ -118,6 +118,8 @@ def matmul(call: Call, a: Array, b: Array) -> Any:
 def product(a: Array, b: Array) -> Array:
     """Return the product of matrices, rounded alike wherever the operands are located in memory,
     without leaving out terms: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
+    if a.dtype.kind == "O" and min(a.ndim, b.ndim) > 1 and a.size:  # terms in place of numbers
+        return np.asarray(a.flat[0].product(a, b))
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]

@@ -9,6 +9,7 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
+from passes.verify.reference.ops.cells import each
 from passes.verify.reference.ops.guards import product
 from passes.verify.reference.registry import Call, implements
 
@@ -53,7 +54,7 @@ def linear_attention(
     if past is not None:
         if past.shape != state.shape:
             raise ValueError(f"a state of {past.shape}, not {state.shape}")
-        state = past.astype(np.float32)
+        state = _wide(past)
 
     def heads(packed: Array | None, needed: bool, number: int) -> Array:
         """[steps, batch, heads, size]"""
@@ -62,7 +63,7 @@ def linear_attention(
         if packed is None or packed.shape[:2] != (batch, steps) or packed.shape[2] % number:
             raise ValueError(f"the rule {rule} needs another decay or beta than this")
         apart = packed.reshape(batch, steps, number, packed.shape[2] // number)
-        return np.moveaxis(apart, 1, 0).astype(np.float32)
+        return _wide(np.moveaxis(apart, 1, 0))
 
     group = max(1, queries // states)
     q = heads(query, True, queries).reshape(steps, batch, queries // group, group, rows)
@@ -73,7 +74,7 @@ def linear_attention(
     shared = beta is not None and beta.shape[2] == 1
     rate = heads(beta, "delta" in rule, 1 if shared else states)
     scale = np.float32(call.get("scale", 0.0) or 1 / math.sqrt(rows))
-    out = np.zeros((steps, batch, states, group, columns), np.float32)
+    out = [np.zeros((0, batch, states, group, columns), np.float32)]
     for step in range(steps):
         if "gated" in rule:
             state = state * kept[step][..., None]
@@ -82,8 +83,8 @@ def linear_attention(
             seen = product(k[step][..., None, :], state)[..., 0, :]
             added = (added - seen) * rate[step]
         state = state + k[step][..., None] * added[..., None, :]
-        out[step] = product(q[step], state) * scale
-    result = np.moveaxis(out, 0, 1).reshape(batch, steps, states * group * columns)
+        out.append((product(q[step], state) * scale)[np.newaxis])
+    result = np.moveaxis(np.concatenate(out), 0, 1).reshape(batch, steps, states * group * columns)
     return result.astype(query.dtype), state.astype(query.dtype if past is None else past.dtype)
 
 
@@ -105,23 +106,22 @@ def causal_conv(
             return value
         return np.moveaxis(value.reshape(*value.shape[:2], math.prod(value.shape[2:])), 1, 2)
 
-    x = first(x).astype(np.float32)
+    x = _wide(first(x))
     (batch, channels, length), size = x.shape, weight.shape[2]
     step = call.get("dilation", 1)
     before = (size - 1) * step
     state = np.zeros((batch, channels, before), np.float32) if past is None else first(past)
     if state.shape != (batch, channels, before) or weight.shape != (channels, 1, size):
         raise ValueError(f"a kernel of {weight.shape} and {state.shape} do not fit {shape}")
-    whole = np.concatenate([state.astype(np.float32), x], axis=2)
+    whole = np.concatenate([_wide(state), x], axis=2)
     out = np.zeros((batch, channels, length), np.float32)
     for tap in range(size):
         read = whole[:, :, tap * step : tap * step + length]
-        out = out + read * weight[:, :, tap].astype(np.float32)
+        out = out + read * _wide(weight[:, :, tap])
     if bias is not None:
-        out = out + bias.astype(np.float32)[:, None]
+        out = out + _wide(bias)[:, None]
     if call.get("activation", "none") in ("silu", "swish"):
-        small = np.exp(-np.abs(out))
-        out = out * np.where(out < 0, small / (1 + small), 1 / (1 + small))
+        out = out * _sigmoid(out)
 
     def written(value: Array, size: int) -> Any:
         if last:
@@ -129,6 +129,18 @@ def causal_conv(
         return value.astype(weight.dtype)
 
     return written(out, length), written(whole[:, :, length:], before)
+
+
+def _wide(value: Array) -> Array:
+    """An array of floats; of terms in place of numbers, as it is."""
+    return value if value.dtype.kind == "O" else value.astype(np.float32)
+
+
+def _sigmoid(x: Array) -> Array:
+    if x.dtype.kind == "O":
+        return each(x, lambda one: one.activated("sigmoid", 0.0, 0.0))
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small / (1 + small), 1 / (1 + small))
 
 
 def _only(call: Call, defaults: dict[str, int]) -> None:

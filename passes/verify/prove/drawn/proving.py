@@ -1,0 +1,80 @@
+"""Proves two models equal at drawn sizes: as terms, else up to the order of summation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+
+from passes.choices import PROOF_BUDGET as BUDGET
+from passes.ir.model import Model
+from passes.verify.inputs.hints import model_hints
+from passes.verify.prove.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
+from passes.verify.prove.drawn.field import Field
+from passes.verify.prove.proof import Proof, Verdict
+from passes.verify.prove.scope import Scope
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.verification import verify
+
+#: What a proof at drawn sizes assumes.
+AT_SIZES = (
+    "axes of one name have one size",
+    "NaNs are alike",
+    "what is constant is computed as the reference executor does",
+    "kernels sum up a row in the same order wherever it is",
+)
+REGROUPED = (
+    "sums and products of the same terms in another order differ by what verification allows for"
+    " rounding, and in the sign of a zero",
+)
+#: The codes for which drawn sizes are of no use.
+SETTLED = frozenset({"signature", "model"})
+#: Cases that are executed where sums are in another order.
+_EXECUTED = 14
+
+
+def at_sizes(before: Model, after: Model, proof: Proof, budget: float = BUDGET) -> Proof:
+    """The proof at drawn sizes; if there is none, `proof`, which failed for all sizes, with why."""
+    found = prove_at_sizes(before, after, budget)
+    if found.is_proven:
+        return found
+    return replace(proof, at_sizes=f"{found.code}: {found.detail}")
+
+
+def prove_at_sizes(before: Model, after: Model, budget: float = BUDGET) -> Proof:
+    """Prove that two models of one signature answer alike at drawn sizes, for all floats.
+
+    The `budget` is in seconds.
+    """
+    found = Comparison(before, after, monotonic() + budget).run()
+    if isinstance(found, Unequal):
+        verdict: Verdict = "unproven" if found.code in ("size", "fails") else "not-provable"
+        return Proof(verdict, found.code, found.detail)
+    decisions = MOST_DECISIONS if found.is_cut else 0
+    scope = Scope("terms", tuple(found.draws), decisions)
+    if not found.differing:
+        return Proof("proven", assumed=AT_SIZES, paths=found.runs, scope=scope)
+    return _regrouped(before, after, found, scope, budget)
+
+
+def _regrouped(before: Model, after: Model, found: Found, scope: Scope, budget: float) -> Proof:
+    """The proof up to the order of sums, which executed cases must not contradict."""
+    field = Field(found.terms)
+    unlike = field.differing(found.differing)
+    if unlike is not None:
+        one, other = map(found.terms.written, unlike)
+        return Proof("unproven", "element", f"{one} before, {other} after")
+    executed = verify(
+        Models(before.proto, after.proto, before.base_dir, after.base_dir),
+        Terms(
+            [ReferenceExecutor(keep=2)],
+            exact=False,
+            inputs=Inputs(0, model_hints(before), most=_EXECUTED),
+            limits=Limits(budget),
+        ),
+    )
+    cases = sum(tally.compared for tally in executed.tallies.values())
+    if executed.verdict != "verified" or not cases:
+        return Proof("unproven", "executed", executed.reason or executed.verdict)
+    scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
+    return Proof("proven", assumed=(*AT_SIZES, *REGROUPED), paths=found.runs, scope=scope)

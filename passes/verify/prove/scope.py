@@ -1,0 +1,62 @@
+"""What a proof holds for: everything, or the sizes and integers that were drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
+#: to the order of sums and products at drawn sizes.
+Method = Literal["symbolic", "terms", "field"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The shapes of the inputs of one case, and the elements of those that are no free ones."""
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    elements: tuple[tuple[str, tuple[int | bool | str, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        fixed = dict(self.elements)
+        sizes = [f"{name}[{','.join(map(str, shape))}]" for name, shape in self.shapes if shape]
+        named = [f"{name} = {_written(fixed[name])}" for name, _ in self.shapes if name in fixed]
+        return " ".join([*sizes, *named]) or "scalars"
+
+
+def _written(elements: tuple[int | bool | str, ...]) -> str:
+    return str(elements[0]) if len(elements) == 1 else f"({', '.join(map(str, elements))})"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a proof covers.
+
+    `draws` are the cases if it is not `symbolic`. `decisions` is the number of conditions on
+    floats after which a run was left out, 0 if none was. The error of `field` is below
+    2 ** -`bits`, and `executed` cases agreed.
+    """
+
+    method: Method = "symbolic"
+    draws: tuple[Draw, ...] = ()
+    decisions: int = 0
+    bits: int = 0
+    executed: int = 0
+
+    def sentence(self) -> str:
+        """The scope in words, after `proven`."""
+        if self.method == "symbolic":
+            return "for all inputs, sizes and trip counts"
+        where = f"at sizes {'; '.join(map(str, self.draws))}"
+        if self.decisions:
+            where += f", for at most {self.decisions} conditions on floats in a run"
+        if self.method == "terms":
+            return f"for all floats {where}"
+        return (
+            f"up to the order of summation {where}; error < 2^-{self.bits}, {self.executed}"
+            " executed cases agree"
+        )
+
+
+#: For all inputs, sizes and trip counts.
+ALL_SIZES = Scope()
