@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 
-from passes.verify.executor import Value
+from passes.verify.executor import ModelFailed, Value
 from passes.verify.prove.drawn.symbols import Terms
 from passes.verify.reference.control_flow.holder import Holder
 from passes.verify.reference.control_flow.loop import Loop
@@ -25,8 +25,20 @@ class TermEvaluator(Evaluator):
     terms: Terms
 
     def execute(self, frame: Frame) -> list[Value]:
-        """Runs every node in order and returns the outputs of the graph."""
-        return [self.terms.lift(one) for one in super().execute(frame)]
+        """Runs every node in order and returns the outputs of the graph.
+
+        Raises:
+            ModelFailed: a body of the new model gets or gives other sizes than it declares;
+                onnxruntime makes room for no others.
+        """
+        results = [self.terms.lift(one) for one in super().execute(frame)]
+        if self.is_main or self.terms.is_original or not isinstance(self.proto_, GraphProto):
+            return results
+        fed = [(name, frame.values.get(name)) for name in self.input_names_]
+        fits = all(self.declares(n, one.shape) for n, one in fed if isinstance(one, np.ndarray))
+        if not fits or not all(self.returns(*one) for one in enumerate(results)):
+            raise ModelFailed(f"body {self.proto_.name!r} has other sizes than it declares")
+        return results
 
 
 def _on_terms(holder: type[Holder], whole: int) -> Callable[..., Kernel]:

@@ -25,6 +25,8 @@ from passes.verify.prove.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.verify.prove.loops import SCANS_NOTHING
+from passes.verify.prove.operators.cells import CELLS_NOTHING
 from passes.verify.prove.scope import Draw
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.library import Library
@@ -47,8 +49,9 @@ class Unequal:
 @dataclass
 class Found:
     """What comparing a pair found: the draws at which both answer, pairs of terms that differ in
-    outputs of equal shapes, how many elements and runs were compared, and whether runs were left
-    out for too many decisions."""
+    outputs of equal shapes, how many elements and runs were compared, whether runs were left
+    out for too many decisions, and what is assumed of what the new model alone runs over
+    nothing."""
 
     terms: Terms
     draws: list[Draw] = field(default_factory=list)
@@ -57,6 +60,7 @@ class Found:
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
+    over_nothing: set[str] = field(default_factory=set)
 
 
 class _Side:
@@ -179,10 +183,13 @@ class Comparison:
 
     def _path(self, feeds: Mapping[str, Value], draw: Draw) -> Unequal | None:
         before, after = self.sides
+        self._terms.is_original = True
+        self._terms.answered = set()
         try:
             left = before.run(feeds, self._end)
         except ModelFailed:
             return None
+        self._terms.is_original = False
         try:
             right = after.run(feeds, self._end)
         except ModelFailed as error:
@@ -194,6 +201,11 @@ class Comparison:
             if sentence:
                 return Unequal("size", f"output {name!r}: {sentence}")
         self.found.runs += 1
+        old, new = before.machine, after.machine
+        if new.idle_scan and not old.idle_scan:
+            self.found.over_nothing.add(SCANS_NOTHING)
+        if new.idle_cell and not old.idle_cell:
+            self.found.over_nothing.add(CELLS_NOTHING)
         if draw not in self.found.draws:
             self.found.draws.append(draw)
         return None

@@ -13,6 +13,7 @@ from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.bodies import CONTROL_FLOW
 from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import Terms, Unmodelled, name_of, numbers, over
+from passes.verify.prove.operators.elementwise import WITHOUT_BROADCASTING
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.kernels import RANDOM, draws_anew, has_kernel, kernel_for
@@ -160,7 +161,15 @@ class Operator:
         for place, one in enumerate(fed):
             if one is not None and not one.ndim and place in _VECTORS.get(self.op, ()):
                 raise Unmodelled("shape", f"operand {place} of {self.op} is a scalar")
+        shapes = {one.shape for one in fed if one is not None}
+        if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
+            raise Unmodelled("shape", f"operands of {self.op} broadcast below opset 8")
+        of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
+        if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
+            raise Unmodelled("operator", "Mod of floats without fmod")
         if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
+            lengths = fed[4] if len(fed) > 4 else None
+            self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
             rows = 0 if self.call.get("layout", 0) else 1
             for state in fed[5:7]:
                 if state is not None and state.shape[rows] != fed[0].shape[rows]:
@@ -195,6 +204,7 @@ class Operator:
             return [self.terms.filled(ids, like.dtype) for ids, like in pairs]
         given = [one for one in arrays if one is not None]
         like = witness[0]
+        self._answers(given, like)
         if self.op in _ELEMENTWISE:
             return [self.terms.filled(self._elementwise(arrays, like), like.dtype)]
         if self.op in _REDUCES or self.op in ("ArgMax", "ArgMin"):
@@ -207,6 +217,24 @@ class Operator:
         if self.op in _BY_ROWS:
             return [self.terms.filled(self._by_rows(given[0], like), like.dtype)]
         return self._others(arrays, fed, witness, frame)
+
+    def _answers(self, given: Sequence[Array], like: Array) -> None:
+        """Note the elements with which an operator may fail, a divisor of 0 for example; the new
+        model reads those of the original, or ones that are known."""
+        kinds = [element_dtype(one.dtype).kind for one in given]
+        if self.op in ("Div", "Mod", "Pow") and all(kind in "iu" for kind in kinds):
+            risky = given[1]
+        elif self.op in ("Cast", "CastLike") and kinds[0] == "O" != like.dtype.kind:
+            risky = given[0]
+        else:
+            return
+        what = "Pow" if self.op == "Pow" else name_of(like.dtype)
+        read = np.broadcast_to(numbers(risky), like.shape).reshape(-1).tolist()
+        found = {(what, one) for one in read if not self.terms.is_constant(one)}
+        if self.terms.is_original:
+            self.terms.answered |= found
+        elif not found <= self.terms.answered:
+            self.terms.concrete(risky)
 
     def _shown(self, array: Array) -> Array:
         """An array with its constants, and ones in place of all else."""

@@ -69,6 +69,9 @@ class Terms:
         self._ids: dict[tuple[Hashable, ...], int] = {}
         self._values: dict[int, Any] = {}
         self.decided: dict[int, bool] = {}
+        #: Whether the original runs, and what its operators read without failing in this run.
+        self.is_original = True
+        self.answered: set[tuple[str, int]] = set()
         self._lifted: dict[int, tuple[Array, Array]] = {}
 
     def make(

@@ -21,7 +21,7 @@ _UNARY = tuple(
 )
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
 #: Those that broadcast from opset 8 on.
-_WITHOUT_BROADCASTING = {"Max", "Min", "Sum", "Mean"}
+WITHOUT_BROADCASTING = {"Max", "Min", "Sum", "Mean"}
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
@@ -139,20 +139,32 @@ def arithmetic(call: Call) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if op in _WITHOUT_BROADCASTING and call.opset < 8:
+    if op in WITHOUT_BROADCASTING and call.opset < 8:
         _of_equal_sizes(call, arrays)
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
-    if op in ("Div", "Mod") and "int" in dtype:
+    may_fail = op in ("Div", "Mod") and "int" in dtype
+    may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
+    if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
         raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype}")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
         call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
     )
+
+
+def _may_be_negative(call: Call, base: Array, exponent: Array) -> bool:
+    """Whether whole numbers are raised to a power that may be negative."""
+    if "int" not in base.dtype or "int" not in exponent.dtype:
+        return False
+    if exponent.dtype != INT64:
+        return True
+    _variables, value = call.evaluator.whole_numbers(exponent).generic()
+    return not call.algebra.is_not_negative(value)
 
 
 def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
@@ -259,6 +271,8 @@ def cast(call: Call) -> list[Array]:
     x = call.array(0)
     like = call.node.op_type == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
+    if x.dtype == "string" != dtype:
+        raise NotProvable("operator", f"{call.evaluator.place()}: numbers that strings tell")
     algebra = call.algebra
     how = tuple(
         (n, call.attributes[n])
