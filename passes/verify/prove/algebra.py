@@ -322,7 +322,7 @@ class Algebra(Constants):
         dtypes = recurrence.data
         known = self.number(iteration)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
-        if known is not None and 0 <= known <= most * self.manner.written_out:
+        if known is not None and 0 <= known <= (most if self.manner.written_out else 0):
             made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
