@@ -156,6 +156,20 @@ def test_sums_in_another_order_are_proven_up_to_it(name: str) -> None:
     assert "up to the order of summation at sizes x[2,2], w[2,3]" in found.sentence()
 
 
+def test_the_order_of_a_maximum_decides_the_sign_of_a_zero() -> None:
+    one = "(float[N] x, float[N] w) => (float[N] y) { y = Max (x, w) }"
+    other = "(float[N] x, float[N] w) => (float[N] y) { y = Max (w, x) }"
+    assert proof(one, other).scope.method == "field"
+    one, other = (text.replace("float", "int64") for text in (one, other))
+    assert proof(one, other).scope.method == "terms"
+
+
+def test_the_largest_of_one_operand_is_itself() -> None:
+    text = "(float[N] x) => (float[N] y) { @ }"
+    found = proof(text.replace("@", "y = Max (x)"), text.replace("@", "y = Identity (x)"))
+    assert {draw.shapes for draw in found.scope.draws} >= {(("x", (2,)),), (("x", (0,)),)}
+
+
 def test_a_condition_on_floats_divides_the_runs() -> None:
     text = """(float[N] x, float c, float d) => (float[N] y) {
         b = Less (c, d) y = If (b) <then_branch = t () => (float[N] r) { r = Neg (x) },

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array, Ended, Value
-from passes.verify.prove.algebra import LOSSLESS
+from passes.verify.prove.algebra import COMMUTE, LOSSLESS
 from passes.verify.reference.value_types import blank, element_dtype
 
 #: The number that kernels fill arrays with: the zero of the dtype.
@@ -18,7 +18,8 @@ FILL = 0
 #: Terms of a pair of models.
 _MOST = 400_000
 
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"})
+#: Max and Min of whole numbers besides: of floats, the first or the second zero is taken.
+_COMMUTATIVE = frozenset({*COMMUTE, "And", "Or"})
 _SWAPPED = {"Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
 _LOGIC = frozenset({"Not", "And", "Or", "Xor"})
 
@@ -75,7 +76,7 @@ class Terms:
         """The number of a term, in its simplest form."""
         if op in _SWAPPED:
             op, args = _SWAPPED[op], args[::-1]
-        if op in _COMMUTATIVE:
+        if op in _COMMUTATIVE or (op in ("Max", "Min") and "float" not in dtype):
             args = sorted(args)
         known = self._simpler(op, args, dtype)
         if known is None:
