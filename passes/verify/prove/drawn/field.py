@@ -33,7 +33,7 @@ _OF_SETS = {
     "Or": "Or",
 }
 
-
+#: What tells a residue from others.
 _Key = tuple[int, int, bool]
 
 
@@ -52,7 +52,7 @@ class Residue:
     has_zero: bool = False
 
     @property
-    def key(self) -> tuple[int, int, bool]:
+    def key(self) -> _Key:
         """What tells it from others."""
         return self.value, self.size, self.has_zero and self.summands == 1
 

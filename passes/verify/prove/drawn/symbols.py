@@ -68,6 +68,7 @@ class Terms:
         self._ids: dict[tuple[Hashable, ...], int] = {}
         self._values: dict[int, Any] = {}
         self.decided: dict[int, bool] = {}
+        #: By the ids of arrays, which are kept, so that no others get these.
         self._lifted: dict[int, tuple[Array, Array]] = {}
 
     def make(
