@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -219,7 +220,7 @@ class Operator:
         """A term for each element; those of constants are computed."""
         given = [one for one in (ids[:1] if self.op == "CastLike" else ids) if one is not None]
         made = np.broadcast_to(self._applied(ids, given, like.dtype), like.shape)
-        fixed = over(lambda *row: all(map(self.terms.is_constant, row)), given)
+        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in given))
         return np.where(fixed, numbers(self.terms.lift(like)), made) if fixed.any() else made
 
     def _applied(
