@@ -58,7 +58,10 @@ class Comparison:
     def __init__(self, before: Model, after: Model, end: float) -> None:
         self._models, self._end = (before, after), end
         self._terms = Terms()
-        self.sides = [evaluator_of(model, self._terms) for model in self._models]
+        self.sides = [
+            evaluator_of(before, self._terms, is_new=False),
+            evaluator_of(after, self._terms, is_new=True),
+        ]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
 

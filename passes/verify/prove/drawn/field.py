@@ -158,6 +158,7 @@ class Field:
         value = sum(sign * one.value for sign, one in zip(given, args, strict=True))
         size = sum(one.size for one in args)
         degree = max((one.degree for one in args), default=0)
+        # what is subtracted makes no 0.0 of -0.0 if it is a constant zero
         counted = args[:1] if signs == (1, -1) and not args[1].degree else args
         has_zero = any(one.has_zero for one in counted)
         summands = min(sum(one.summands for one in args), 2)

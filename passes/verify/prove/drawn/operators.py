@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -20,6 +22,7 @@ from passes.verify.prove.families import (
     LOGIC,
     REDUCTIONS,
     UNARY,
+    WITHOUT_BROADCASTING,
     cast_attributes,
 )
 from passes.verify.reference.calls import schema_call
@@ -119,6 +122,18 @@ def _handing_on(terms: Terms, plain: Kernel, known: Sequence[int]) -> Kernel:
     return kernel
 
 
+@dataclass(frozen=True)
+class _Run:
+    """One run of a node: its operands as term numbers, the places of those that are free, what the
+    kernel is fed in place of all of them, and its results for that."""
+
+    arrays: Sequence[Array | None]
+    free: set[int]
+    fed: Sequence[Array | None]
+    witness: Sequence[Array]
+    frame: Frame
+
+
 class Operator:
     """The kernel of a node on term numbers: what is constant is computed, the rest is terms.
 
@@ -158,7 +173,7 @@ class Operator:
         witness = [self.terms.concrete(one) for one in self.plain(list(fed), frame)]
         if self.op in _OF_SHAPES:
             return list(map(self.terms.lift, witness))
-        made = self._made(arrays, free, fed, witness, frame)
+        made = self._made(_Run(arrays, free, fed, witness, frame))
         pairs = zip(made, witness, strict=False)  # a function may have more outputs than the node
         return [self.terms.filled(ids.reshape(like.shape), like.dtype) for ids, like in pairs]
 
@@ -178,6 +193,9 @@ class Operator:
         for place, one in enumerate(fed):
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
                 raise NotShown("shape", f"operand {place} of {self.op} is no vector")
+        shapes = {one.shape for one in fed if one is not None}
+        if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
+            raise ModelFailed(f"{self.op} does not broadcast before opset 8")
         if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
             rows = 0 if self.call.get("layout", 0) else 1
             for state in fed[5:7]:
@@ -190,31 +208,25 @@ class Operator:
             if any(s < 0 and b < -n < 0 for n, b, s in zip(sizes, starts, steps, strict=False)):
                 raise NotShown("shape", "a reversed Slice starts before the first element")
 
-    def _made(
-        self,
-        arrays: Sequence[Array | None],
-        free: set[int],
-        fed: Sequence[Array | None],
-        witness: Sequence[Array],
-        frame: Frame,
-    ) -> Sequence[Array]:
+    def _made(self, run: _Run) -> Sequence[Array]:
         """The term numbers of the results, in any shape of as many elements."""
         made: Sequence[Array] | None = None
-        ids: list[Any] = [None if one is None else numbers(one) for one in arrays]
+        ids: list[Any] = [None if one is None else numbers(one) for one in run.arrays]
+        dtype = run.witness[0].dtype
         if self.op in _MOVES and self.call.get("reduction", "none") == "none":
-            moved = [one if place in free else fed[place] for place, one in enumerate(ids)]
-            return self.plain(list(moved), frame)
+            moved = [one if place in run.free else run.fed[place] for place, one in enumerate(ids)]
+            return self.plain(list(moved), run.frame)
         if self.op in _ELEMENTWISE:
-            return [self._elementwise(ids, witness[0])]
+            return [self._elementwise(ids, run.witness[0])]
         if self.op == "MatMul":
-            return [product(self.terms, ids[0], ids[1], witness[0].dtype)]
+            return [product(self.terms, ids[0], ids[1], dtype)]
         if self.op in _REDUCES or self.op in _BY_ROWS:
-            made = self._by_rows(ids[0], fed, name_of(witness[0].dtype))
+            made = self._by_rows(ids[0], run.fed, name_of(dtype))
         if made is None and not self.is_random:
-            made = self._by_arithmetic(arrays, free, fed, witness, frame)
+            made = self._by_arithmetic(run)
         if made is None and not self.is_random:
-            made = self._by_function(arrays, frame)
-        return self._opaque(arrays, witness) if made is None else made
+            made = self._by_function(run)
+        return self._opaque(run) if made is None else made
 
     def _elementwise(self, ids: Sequence[Array | None], like: Array) -> Array:
         """A term for each element; those of constants are computed."""
@@ -277,58 +289,48 @@ class Operator:
         ]
         return [np.moveaxis(np.reshape(made, moved.shape), ends, axes)]
 
-    def _by_arithmetic(
-        self,
-        arrays: Sequence[Array | None],
-        free: set[int],
-        fed: Sequence[Array | None],
-        witness: Sequence[Array],
-        frame: Frame,
-    ) -> Sequence[Array] | None:
+    def _by_arithmetic(self, run: _Run) -> Sequence[Array] | None:
         """What the kernel computes of terms, None if it does more than arithmetic."""
         if not has_kernel(self.node, self.call.version):
             return None
         given = [
-            elements(self.terms, self.op, one) if one is not None and place in free else fed[place]
-            for place, one in enumerate(arrays)
+            elements(self.terms, self.op, one)
+            if one is not None and place in run.free
+            else run.fed[place]
+            for place, one in enumerate(run.arrays)
         ]
         try:
-            pairs = zip(self.plain(list(given), frame), witness, strict=True)
-            made = [(from_elements(self.terms, one, like.dtype), like) for one, like in pairs]
+            pairs = zip(self.plain(list(given), run.frame), run.witness, strict=True)
+            made = [from_elements(self.terms, one, like.dtype) for one, like in pairs]
         except _NO_ARITHMETIC:
             return None
-        return (
-            [one for one, _ in made] if all(one.shape == like.shape for one, like in made) else None
-        )
+        fits = [one.shape for one in made] == [like.shape for like in run.witness]
+        return made if fits else None
 
-    def _by_function(self, arrays: Sequence[Array | None], frame: Frame) -> Sequence[Array] | None:
+    def _by_function(self, run: _Run) -> Sequence[Array] | None:
         """What the function of the operator's schema computes, None if it has none."""
         if self.domain:
             return None
         try:
             kernel = schema_call(self.node, self.call.version, self.evaluator)
+            return [numbers(self.terms.lift(one)) for one in kernel(list(run.arrays), run.frame)]
         except CannotRun:
             return None
-        return [numbers(self.terms.lift(one)) for one in kernel(list(arrays), frame)]
 
-    def _opaque(self, arrays: Sequence[Array | None], witness: Sequence[Array]) -> Sequence[Array]:
+    def _opaque(self, run: _Run) -> Sequence[Array]:
         """Terms of all operands."""
         data: list[object] = [self.attributes, self.call.version if ":" in self.op else 0]
         if draws_anew(self.node):
             data.append(self.evaluator.machine.draws)
-        args: list[int] = []
-        for one in arrays:
-            data.append(None if one is None else (one.dtype.names, one.shape))
-            args += [] if one is None else numbers(one).reshape(-1).tolist()
-        whole = self.terms.make(self.op, tuple(data), args, "")
+        data += [None if one is None else (one.dtype.names, one.shape) for one in run.arrays]
+        given = [numbers(one).reshape(-1).tolist() for one in run.arrays if one is not None]
+        whole = self.terms.make(self.op, tuple(data), list(chain(*given)), "")
+
+        def part(place: int, index: int, like: Array) -> int:
+            name = name_of(like.dtype)
+            return self.terms.make("part", (place, index, like.shape), [whole], name)
+
         return [
-            np.array(
-                [
-                    self.terms.make(
-                        "part", (place, index, like.shape), [whole], name_of(like.dtype)
-                    )
-                    for index in range(like.size)
-                ]
-            )
-            for place, like in enumerate(witness)
+            np.array([part(place, index, like) for index in range(like.size)])
+            for place, like in enumerate(run.witness)
         ]

@@ -9,11 +9,16 @@ import numpy as np
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
-from passes.verify.prove.families import ARITHMETIC, COMPARISONS, LOGIC, UNARY, cast_attributes
+from passes.verify.prove.families import (
+    ARITHMETIC,
+    COMPARISONS,
+    LOGIC,
+    UNARY,
+    WITHOUT_BROADCASTING,
+    cast_attributes,
+)
 from passes.verify.prove.terms import Term
 
-#: Those that broadcast from opset 8 on.
-_WITHOUT_BROADCASTING = {"Max", "Min", "Sum", "Mean"}
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
@@ -131,7 +136,7 @@ def arithmetic(call: Call) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if op in _WITHOUT_BROADCASTING and call.opset < 8:
+    if op in WITHOUT_BROADCASTING and call.opset < 8:
         _of_equal_sizes(call, arrays)
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
