@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain
 from math import prod
 from typing import Any
@@ -25,6 +25,7 @@ from passes.verify.prove.families import (
     WITHOUT_BROADCASTING,
     cast_attributes,
 )
+from passes.verify.prove.operators.opaque import meaning
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.kernels import RANDOM, draws_anew, has_kernel, kernel_for
@@ -177,6 +178,10 @@ class Operator:
         pairs = zip(made, witness, strict=False)  # a function may have more outputs than the node
         return [self.terms.filled(ids.reshape(like.shape), like.dtype) for ids, like in pairs]
 
+    @cached_property
+    def _meaning(self) -> tuple[int, tuple[object, ...]]:
+        return meaning(self.node, self.evaluator.versions)
+
     def _is_free(self, place: int, array: Array) -> bool:
         """Return whether only the shape of an operand decides the shapes of the results."""
         if self.op in _MOVES:
@@ -319,7 +324,7 @@ class Operator:
 
     def _opaque(self, run: _Run) -> Sequence[Array]:
         """Terms of all operands."""
-        data: list[object] = [self.attributes, self.call.version if ":" in self.op else 0]
+        data: list[object] = [self._meaning]
         if draws_anew(self.node):
             data.append(self.evaluator.machine.draws)
         data += [None if one is None else (one.dtype.names, one.shape) for one in run.arrays]
