@@ -164,6 +164,22 @@ def test_the_order_of_a_maximum_decides_the_sign_of_a_zero() -> None:
     assert proof(one, other).scope.method == "terms"
 
 
+def test_the_value_of_a_pad_may_be_an_attribute() -> None:
+    text = """<ir_version: 4, opset_import: ["" : 10]> g (float[2] x) => (float[3] y) {
+        i = Constant <value = int64[1] {1}> () last = Gather (x, i)
+        two = Constant <value = float[1] {2}> () y = @ }"""
+    padded, number, element = (
+        Model.load(onnx.parser.parse_model(text.replace("@", node)))
+        for node in (
+            "Pad <pads = [0, 1], value = 2.0> (x)",
+            "Concat <axis = 0> (x, two)",
+            "Concat <axis = 0> (x, last)",
+        )
+    )
+    assert prove_at_sizes(padded, number, BUDGET).scope.method == "terms"
+    assert not prove_at_sizes(padded, element, BUDGET).is_proven
+
+
 def test_the_largest_of_one_operand_is_itself() -> None:
     text = "(float[N] x) => (float[N] y) { @ }"
     found = proof(text.replace("@", "y = Max (x)"), text.replace("@", "y = Identity (x)"))
