@@ -269,7 +269,7 @@ class Algebra(Constants):
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
-        exact = _EXACT_OPERATORS.get(op)
+        exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
         values, read = [], set()
@@ -418,7 +418,7 @@ _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-_EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
+EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
