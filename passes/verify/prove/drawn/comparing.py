@@ -40,6 +40,10 @@ class Unequal(NotShown):
     """The models differ in more than elements: in sizes or types, or the new one alone fails."""
 
 
+class _LeftOut(Exception):
+    """What is drawn tells nothing of a path."""
+
+
 @dataclass
 class Found:
     """What comparing a pair found: the draws at which both answer, pairs of terms that differ in
@@ -130,6 +134,8 @@ class Comparison:
                     self.found.is_cut = True
                 else:
                     pending += [{**decided, fork.term: holds} for holds in (False, True)]
+            except _LeftOut:
+                return False
             except Unequal as error:
                 raise Unequal(error.code, f"{error}; at {draw}") from error
             finally:
@@ -144,7 +150,11 @@ class Comparison:
         return True
 
     def _compare(self, feeds: Feeds) -> None:
-        """Compare on one path, unless the original fails on it, or sizes had to be guessed."""
+        """Compare on one path, unless the original fails on it.
+
+        Raises:
+            _LeftOut: sizes had to be guessed, and the outputs are not the same.
+        """
         before, after = self.sides
         self._terms.is_new, self._terms.answered = False, set()
         try:
@@ -158,6 +168,8 @@ class Comparison:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
+            if not all(map(_is_same, left, right)):
+                raise _LeftOut
             return
         for name, one, other in zip(before.output_names_, left, right, strict=True):
             self._same(name, one, other)
@@ -214,6 +226,17 @@ class Comparison:
             for index in np.ndindex(value.shape)
         ]
         return wrap(np.reshape(made, value.shape), value.dtype)
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    """Return whether two outputs are the same terms."""
+    if _kind(one) != _kind(other):
+        return False
+    if isinstance(one, list) and isinstance(other, list):
+        return all(map(_is_same, one, other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return bool((numbers(one) == numbers(other)).all())
+    return one is other
 
 
 def _kind(value: Value) -> str:
