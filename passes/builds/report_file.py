@@ -133,7 +133,7 @@ class ReportFile:
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> ReportFile:
         """The report that JSON holds, as a row of a build does. Raises TypeError."""
-        report = _read_as(cls, values)
+        report = read_as(cls, values)
         assert isinstance(report, cls)
         return report
 
@@ -147,26 +147,31 @@ def as_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
 
-def _read_as(kind: Any, value: Any) -> Any:
-    """Return the value of a type that JSON holds, dataclasses with their fields.
+def read_as(kind: Any, value: Any) -> Any:
+    """The value of a type that JSON holds, dataclasses with their fields.
 
     Raises:
         TypeError: it is of another form.
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return None if value is None else _read_as(arguments[0], value)
+        fits = [one for one in arguments if one is type(value)]
+        return value if fits else read_as(arguments[0], value)
     if origin is tuple and arguments[-1] is not Ellipsis:
-        return tuple(_read_as(one, part) for one, part in zip(arguments, value, strict=True))
+        return tuple(read_as(one, part) for one, part in zip(arguments, value, strict=True))
     if origin in (tuple, list, Sequence):
-        return [_read_as(arguments[0], part) for part in value]
+        return [read_as(arguments[0], part) for part in value]
     if origin in (dict, Mapping):
-        return {name: _read_as(arguments[1], part) for name, part in value.items()}
+        return {name: read_as(arguments[1], part) for name, part in value.items()}
     if is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         made: Any = kind
-        return made(**{name: _read_as(hints[name], part) for name, part in value.items()})
-    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
+        return made(**{name: read_as(hints[name], part) for name, part in value.items()})
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind(value)
+    if kind in (str, int, bool) and type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
 
 
 @cache

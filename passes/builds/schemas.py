@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from passes.builds.certificate_file import VERSION as CERTIFICATE_VERSION
+from passes.builds.certificate_file import Certificate
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.builds.report_file import VERSION, ReportFile
 from passes.commands.declaring import options_of
@@ -23,6 +25,12 @@ def report() -> dict[str, Any]:
     """The schema of the report file."""
     title = f"Report of passes, version {VERSION}"
     return {"$schema": DIALECT, "title": title, **schema_of(ReportFile)}
+
+
+def certificate() -> dict[str, Any]:
+    """The schema of a certificate."""
+    title = f"Certificate of passes, version {CERTIFICATE_VERSION}"
+    return {"$schema": DIALECT, "title": title, **schema_of(Certificate)}
 
 
 def inspection() -> dict[str, Any]:
@@ -131,6 +139,7 @@ def _object(kind: Any) -> dict[str, Any]:
 #: What makes each schema, by the name of its file.
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"report-{VERSION}.schema.json": report,
+    f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate,
     f"inspect-{INSPECT_VERSION}.schema.json": inspection,
     "config.schema.json": config,
 }

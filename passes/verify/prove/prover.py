@@ -26,6 +26,7 @@ from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.guide import Case, End, Following, Guide
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import OutOfTime, Term, subterms
@@ -52,6 +53,7 @@ class Attempt:
 
     proof: Proof
     clues: Clues = NO_CLUES
+    cases: Sequence[Case] = ()
 
 
 class _Unproven(Exception):
@@ -70,8 +72,19 @@ def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     return attempt(before, after, budget).proof
 
 
-def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
-    """What `prove` finds, and at which terms it ended."""
+def attempt(
+    before: Model,
+    after: Model,
+    budget: float = BUDGET,
+    stated: Sequence[Case] | None = None,
+) -> Attempt:
+    """What `prove` finds, its cases, and at which terms it ended.
+
+    With the cases that a certificate has `stated`, nothing is sought.
+
+    Raises:
+        DoesNotHold: a choice is not stated, or does not hold.
+    """
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
     except BadModel as error:
@@ -91,6 +104,7 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
     algebra = Algebra()
+    guide = Guide(algebra) if stated is None else Following(algebra, stated=stated)
     algebra.terms.end = monotonic() + budget
     pending: list[Decisions] = [()]
     assumed: set[str] = set()
@@ -103,11 +117,13 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
             return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
+            guide.enter(decisions)
             algebra.start(decisions)
-            _path(algebra, before, after, assumed, ended)
+            guide.end(_path(algebra, guide, before, after, assumed, ended))
         except Contradiction:
-            continue
+            guide.end("impossible")
         except Fork as fork:
+            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if not fork.certain:
                 pending.append((*decisions, (fork.condition, False)))
@@ -122,7 +138,7 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
         except _Unproven as error:
             return ended.unproven(error)
     assumptions = (*ALWAYS, *sorted(assumed))
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths))
+    return Attempt(Proof("proven", assumed=assumptions, paths=paths), cases=guide.cases)
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -166,9 +182,17 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
-    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided, and
-    `ended` what is evaluated.
+def _path(
+    algebra: Algebra,
+    guide: Guide,
+    before: Model,
+    after: Model,
+    assumed: set[str],
+    ended: _Ended,
+) -> End:
+    """Prove it on one path, and tell how that ends.
+
+    `assumed` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
@@ -178,7 +202,7 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ende
     try:
         left = outputs_of(old)
     except Fails:
-        return
+        return "original-fails"
     new = ended.evaluator = Evaluator(after, algebra, False, assumed)
     try:
         right = outputs_of(new, before)
@@ -188,7 +212,8 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ende
     if new.scans_nothing and not old.scans_nothing:
         assumed.add(SCANS_NOTHING)
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
-        _same(algebra, value.name, one, other)
+        _same(algebra, guide, value.name, one, other)
+    return "equal"
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
@@ -224,7 +249,7 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
-def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
+def _same(algebra: Algebra, guide: Guide, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
@@ -234,7 +259,7 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if not _alike(algebra, *sizes)[2]:
+        if not _alike(algebra, guide, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -244,26 +269,29 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, name, (left.at(at), right.at(at)), variables, ())
+    _equal(algebra, guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(
     algebra: Algebra,
+    guide: Guide,
     name: str,
     sides: tuple[Term, Term],
     variables: Sequence[Term],
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right, equal = _alike(algebra, *sides)
+    left, right, equal = _alike(algebra, guide, *sides)
     if equal:
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
+        by = algebra.lift(cut[0]), algebra.whole(cut[1])
+        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(algebra, name, (old, new), variables, (*cases, here))
+            _equal(algebra, guide, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -273,11 +301,12 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
+    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, name, (old, new), variables, (*cases, one))
+                _equal(algebra, guide, name, (old, new), variables, (*cases, one))
 
 
 def _unlike(
@@ -308,12 +337,12 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(algebra: Algebra, guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
     both = left.op == right.op == "poly"
     if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
         return left, right, True
-    relations = Relations(algebra, (left, right))
+    relations = Relations(algebra, guide, (left, right))
     left, right = relations.normal(left, right)
     return left, right, relations.alike(left, right)
 
