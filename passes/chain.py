@@ -194,7 +194,7 @@ class Chain:
         if asked and attempt is not None and attempt.proof.is_proven:
             budget = max(one.budget for one in asked)
             after = Model(proto, model.path)
-            made = Certificate.of(model, after, attempt.proof, attempt.cases, budget)
+            made = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
         embed(proto, made)
 
     def _verified(

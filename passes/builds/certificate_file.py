@@ -18,10 +18,10 @@ from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.verify.prove.drawn.proving import prove_at_sizes
-from passes.verify.prove.guide import Case, DoesNotHold
+from passes.verify.prove.guide import Choices, DoesNotHold
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
-from passes.verify.prove.scope import ALL_SIZES, Scope
+from passes.verify.prove.scope import Scope
 
 VERSION = 1
 #: The key of a certificate in the metadata of a model.
@@ -39,7 +39,7 @@ class Certificate:
 
     `before` and `after` are the digests of the models, `tools` the versions that wrote it. `scope`
     is what the proof covers, and `assumed` what it assumes, in words. A proof for all sizes has
-    its `cases`; one at drawn sizes has none, but the sizes are in its scope.
+    its `choices`; one at drawn sizes has none, but the sizes are in its scope.
     """
 
     version: int
@@ -48,25 +48,25 @@ class Certificate:
     after: str
     scope: Scope
     assumed: Sequence[str]
-    cases: Sequence[Case]
+    choices: Choices | None
 
     @classmethod
     def of(
-        cls, before: Model, after: Model, proof: Proof, cases: Sequence[Case], budget: float
+        cls, before: Model, after: Model, proof: Proof, choices: Choices | None, budget: float
     ) -> Certificate:
         """The certificate of a proof, which has held without searches within `budget` seconds.
 
         Raises:
             DoesNotHold: it has not.
         """
-        if proof.scope == ALL_SIZES:  # what the search tried is left out
-            followed = attempt(before, after, budget, cases)
+        if choices is not None:  # what the search only tried is left out
+            followed = attempt(before, after, budget, choices)
             if not followed.proof.is_proven:
                 raise DoesNotHold(f"without searches, it is {followed.proof.line}")
-            cases = followed.cases
+            choices = followed.choices
         own = {name: tools()[name] for name in _TOOLS}
         digests = digest(before), digest(after)
-        return cls(VERSION, own, *digests, proof.scope, proof.assumed, cases)
+        return cls(VERSION, own, *digests, proof.scope, proof.assumed, choices)
 
     @classmethod
     def load(cls, path: Path) -> Certificate:
@@ -113,14 +113,15 @@ class Certificate:
                     f"{model.file or 'the model'} {own:.16}..."
                 )
         try:
-            proof, cases = self._proof(before, after, budget)
+            proof, choices = self._proof(before, after, budget)
         except DoesNotHold as error:
             raise DoesNotHold(f"{error}{self._written_by}") from error
         if not proof.is_proven:
             raise DoesNotHold(f"the proof does not hold, it is {proof.line}{self._written_by}")
-        if len(cases) != len(self.cases):
-            raise DoesNotHold(f"it has {len(self.cases)} cases, of which {len(cases)} are reached")
-        again = replace(self, scope=proof.scope, assumed=proof.assumed, cases=cases)
+        counts = [0 if one is None else len(one.cases) for one in (self.choices, choices)]
+        if counts[0] != counts[1]:
+            raise DoesNotHold(f"it has {counts[0]} cases, of which {counts[1]} are reached")
+        again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         for name, stated, own in zip(asdict(self), self._parts, again._parts, strict=True):
             if stated != own:
                 raise DoesNotHold(f"its {name!r} is {stated:.300}, that of the proof {own:.300}")
@@ -130,11 +131,11 @@ class Certificate:
     def _parts(self) -> list[str]:
         return [as_json(one) for one in asdict(self).values()]
 
-    def _proof(self, before: Model, after: Model, budget: float) -> tuple[Proof, Sequence[Case]]:
-        if self.scope.method != ALL_SIZES.method:
-            return prove_at_sizes(before, after, budget), ()
-        found = attempt(before, after, budget, self.cases)
-        return found.proof, found.cases
+    def _proof(self, before: Model, after: Model, budget: float) -> tuple[Proof, Choices | None]:
+        if self.choices is None:
+            return prove_at_sizes(before, after, budget), None
+        found = attempt(before, after, budget, self.choices)
+        return found.proof, found.choices
 
     @property
     def _written_by(self) -> str:

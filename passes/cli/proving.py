@@ -103,7 +103,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
         from passes.builds.certificate_file import Certificate
 
         with failing(after):
-            made = Certificate.of(old, new, proof, found.cases, options.budget)
+            made = Certificate.of(old, new, proof, found.choices, options.budget)
         write(options.certify, made.to_json(2) + "\n")
     _tell(after, proof)
 

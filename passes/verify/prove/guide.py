@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from passes.errors import NOT_PRODUCED, PassesError
+from passes.verify.prove.algebra import Algebra, Manner
 from passes.verify.prove.digests import Digests
 from passes.verify.prove.formula import formula
-from passes.verify.prove.numbers import Numbers
 from passes.verify.prove.terms import Term
 
 #: How a case ends: the models are equal, nothing is like what it assumes, the original fails, or it
@@ -79,6 +79,14 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """What a proof for all sizes chose: its manner, and its cases in the order of the proof."""
+
+    manner: Manner
+    cases: Sequence[Case]
+
+
+@dataclass(frozen=True)
 class Way:
     """How a recurrence is read: before its iteration i, each of its states is the state of `other`
     of this number before `stride*i + begin`."""
@@ -93,7 +101,7 @@ class Way:
 class Guide:
     """Leaves every choice to the search, and notes it."""
 
-    numbers: Numbers
+    algebra: Algebra
     cases: list[Case] = field(default_factory=list)
     digests: Digests = field(default_factory=Digests)
     _decisions: list[Decision] = field(default_factory=list)
@@ -127,15 +135,15 @@ class Guide:
 
     def relates(self, asked: Sequence[Term], way: Way) -> None:
         """A recurrence is read like this."""
-        at = self.numbers.add(self.numbers.mul(way.stride, asked[1]), way.begin)
+        at = self.algebra.add(self.algebra.mul(way.stride, asked[1]), way.begin)
         digest = self.digests.of(*asked)
         self._relations[digest] = Relation(
             f"{asked[0].shown[0]!r} before iteration {formula(asked[1])} is "
             f"{way.other.shown[0]!r} before iteration {formula(at)}",
             digest,
             self.digests.of(way.other),
-            self.numbers.number(way.begin),
-            self.numbers.number(way.stride),
+            self.algebra.number(way.begin),
+            self.algebra.number(way.stride),
             [*way.states],
         )
 

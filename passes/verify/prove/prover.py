@@ -14,21 +14,23 @@ from passes.check import load_checked
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.ir.places import MAIN
+from passes.ir.operators import op_of
+from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
 from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
-from passes.verify.prove.guide import Case, End, Following, Guide
+from passes.verify.prove.guide import Choices, End, Following, Guide
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
+from passes.verify.prove.scope import Scope
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
@@ -49,11 +51,26 @@ SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and if there is none what the answer depends on."""
+    """A proof and its choices, and if there is none what the answer depends on."""
 
     proof: Proof
     clues: Clues = NO_CLUES
-    cases: Sequence[Case] = ()
+    choices: Choices | None = None
+
+
+#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
+REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+DISTRIBUTED = "products distribute over differences"
+#: In which manners a model of recurrent operators is tried, others in the first.
+_MANNERS = (
+    Manner(written_out=False),
+    Manner(written_out=False, regrouped=True),
+    Manner(written_out=False, regrouped=True, distributed=True),
+    Manner(),
+    Manner(regrouped=True),
+)
+#: Why a proof fails in every manner.
+_IN_ANY_MANNER = {"function", "input", "model", "operator", "opset", "random", "sparse", "type"}
 
 
 class _Unproven(Exception):
@@ -76,11 +93,11 @@ def attempt(
     before: Model,
     after: Model,
     budget: float = BUDGET,
-    stated: Sequence[Case] | None = None,
+    stated: Choices | None = None,
 ) -> Attempt:
-    """What `prove` finds, its cases, and at which terms it ended.
+    """What `prove` finds, its choices, and at which terms it ended.
 
-    With the cases that a certificate has `stated`, nothing is sought.
+    With the choices that a certificate has `stated`, nothing is sought.
 
     Raises:
         DoesNotHold: a choice is not stated, or does not hold.
@@ -103,11 +120,40 @@ def attempt(
             if foreign:
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
-    algebra = Algebra()
-    guide = Guide(algebra) if stated is None else Following(algebra, stated=stated)
-    algebra.terms.end = monotonic() + budget
+    end = monotonic() + budget
+    has_cells = _has_cells(before) or _has_cells(after)
+    manners = _MANNERS if has_cells else (Manner(),)
+    found = None
+    for manner in manners if stated is None else (stated.manner,):
+        tried = _attempt(before, after, manner, end, budget, stated)
+        if found is None or tried.proof.is_proven:
+            found = tried
+        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+            break
+    assert found is not None
+    return found
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
+
+
+def _attempt(
+    before: Model,
+    after: Model,
+    manner: Manner,
+    end: float,
+    budget: float,
+    stated: Choices | None,
+) -> Attempt:
+    """What is found in a manner until the `end` of the budget."""
+    algebra = Algebra(manner)
+    guide = Guide(algebra) if stated is None else Following(algebra, stated=stated.cases)
+    algebra.terms.end = end
     pending: list[Decisions] = [()]
-    assumed: set[str] = set()
+    assumed = {REGROUPED} if manner.regrouped else set[str]()
+    assumed |= {DISTRIBUTED} if manner.distributed else set()
     paths = 0
     while pending:
         decisions = pending.pop()
@@ -138,7 +184,10 @@ def attempt(
         except _Unproven as error:
             return ended.unproven(error)
     assumptions = (*ALWAYS, *sorted(assumed))
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths), cases=guide.cases)
+    proof = Proof(
+        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
+    )
+    return Attempt(proof, choices=Choices(manner, guide.cases))
 
 
 Decisions = tuple[tuple[Term, bool], ...]

@@ -107,6 +107,12 @@ UNEQUAL = {
         """(float16[N] x, float16[N] w) => (float[N] y) {
         a = Cast <to = 1> (x) b = Cast <to = 1> (w) y = Add (a, b) }""",
     ),
+    "random numbers with a seed": (
+        """(float[N] x) => (float[N] y) {
+        r = Constant <value_float = 0.5> () t = Constant <value = bool {1}> ()
+        y = Dropout <seed = 1> (x, r, t) }""",
+        "(float[N] x) => (float[N] y) { y = Identity (x) }",
+    ),
     "the sign of whole numbers": (
         "(float[N] x, int64 n) => (int64 y) { y = Identity (n) }",
         "(float[N] x, int64 n) => (int64 y) { y = Abs (n) }",
@@ -147,7 +153,7 @@ def test_sums_in_another_order_are_proven_up_to_it(name: str) -> None:
     assert found.scope.method == "field"
     assert found.scope.bits >= 60
     assert found.scope.executed >= 10
-    assert "up to the order of summation at sizes x[2,2] w[2,3]" in found.sentence()
+    assert "up to the order of summation at sizes x[2,2], w[2,3]" in found.sentence()
 
 
 def test_a_condition_on_floats_divides_the_runs() -> None:

@@ -41,7 +41,7 @@ def certified(before: Model, after: Model) -> str | None:
     found = attempt(before, after, 20)
     if not found.proof.is_proven:
         return None
-    return Certificate.of(before, after, found.proof, found.cases, 20).to_json()
+    return Certificate.of(before, after, found.proof, found.choices, 20).to_json()
 
 
 def checked(pair: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -107,17 +107,24 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (lambda it: it.update(version=2), "version 2"),
         (lambda it: it.update(before="0" * 64), "another model before"),
-        (lambda it: it["cases"].pop(), "there is no case for"),
-        (lambda it: it["cases"].append(it["cases"][-1]), "4 cases, of which 3 are reached"),
-        (lambda it: it["cases"][-1]["decisions"].pop(), "there is no case for"),
+        (lambda it: it["choices"]["cases"].pop(), "there is no case for"),
         (
-            lambda it: it["cases"][0].update(ends="equal", by=None),
+            lambda it: it["choices"]["cases"].append(it["choices"]["cases"][-1]),
+            "4 cases, of which 3 are reached",
+        ),
+        (lambda it: it["choices"]["cases"][-1]["decisions"].pop(), "there is no case for"),
+        (
+            lambda it: it["choices"]["cases"][0].update(ends="equal", by=None),
             "stated to be equal, and is divided by",
         ),
-        (lambda it: it["cases"][0]["by"].update(digest="0" * 64), "stated to be divided by"),
-        (lambda it: it["cases"][0].update(certain=True), "its 'cases' is"),
+        (
+            lambda it: it["choices"]["cases"][0]["by"].update(digest="0" * 64),
+            "stated to be divided by",
+        ),
+        (lambda it: it["choices"]["cases"][0].update(certain=True), "its 'choices' is"),
         (lambda it: it["assumed"].pop(), "its 'assumed' is"),
-        (lambda it: it["scope"].update(method="terms"), "3 cases, of which 0 are reached"),
+        (lambda it: it["scope"].update(method="terms"), "its 'scope' is"),
+        (lambda it: it.update(choices=None), "its 'scope' is"),
     ],
 )
 def test_a_changed_decision_is_refused(
@@ -133,19 +140,21 @@ def test_a_changed_decision_is_refused(
 )
 def test_a_changed_relation_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(DoesNotHold, match="it does not hold that 'h_in' before iteration"):
-        checked("flatten-scan/cell", lambda it: it["cases"][0]["relations"][0].update(change))
+        checked(
+            "flatten-scan/cell", lambda it: it["choices"]["cases"][0]["relations"][0].update(change)
+        )
 
 
 def test_a_missing_relation_is_not_sought() -> None:
     with pytest.raises(DoesNotHold, match="the proof does not hold, it is not proven: element"):
-        checked("flatten-scan/cell", lambda it: it["cases"][0]["relations"].clear())
+        checked("flatten-scan/cell", lambda it: it["choices"]["cases"][0]["relations"].clear())
 
 
 def test_a_missing_part_of_an_output_is_refused() -> None:
     with pytest.raises(DoesNotHold, match="'numbers' is to be studied by `i mod 2`"):
         checked(
             "unroll-partial/vector_iteration",
-            lambda it: [case.update(splits=[]) for case in it["cases"]],
+            lambda it: [case.update(splits=[]) for case in it["choices"]["cases"]],
         )
 
 
@@ -170,11 +179,11 @@ def test_a_truncated_certificate_is_none(end: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda it: it.update(cases=5),
-        lambda it: it.update(cases="ab"),
+        lambda it: it["choices"].update(cases=5),
+        lambda it: it["choices"].update(cases="ab"),
         lambda it: it.pop("scope"),
-        lambda it: it["cases"][0].update(decisions=[{"condition": 1}]),
-        lambda it: it["cases"][0].update(more=1),
+        lambda it: it["choices"]["cases"][0].update(decisions=[{"condition": 1}]),
+        lambda it: it["choices"]["cases"][0].update(more=1),
     ],
 )
 def test_another_form_is_no_certificate(change: Callable[[dict[str, Any]], object]) -> None:
@@ -185,7 +194,7 @@ def test_another_form_is_no_certificate(change: Callable[[dict[str, Any]], objec
 def test_a_proof_at_drawn_sizes_has_a_certificate() -> None:
     before, after = sides(FOLDER / "unroll-partial/dynamic.before.onnxtxt")
     proof = prove_at_sizes(before, after)
-    made = Certificate.of(before, after, proof, (), 20)
+    made = Certificate.of(before, after, proof, None, 20)
     again = Certificate.read(made.to_json())
     assert again.check(before, after).scope.method == "terms"
     values = json.loads(made.to_json())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -226,11 +226,14 @@ class Comparison:
 
     def _draw(self, feeds: Feeds) -> Draw:
         """What is fixed of these inputs."""
-        arrays = [(name, one) for name, one in feeds.items() if isinstance(one, np.ndarray)]
-        fixed = [(name, one) for name, one in arrays if name in self.wanted]
+        fixed = [(name, one) for name, one in feeds.items() if name in self.wanted]
         return Draw(
-            tuple((name, one.shape) for name, one in arrays),
-            tuple((name, tuple(one.reshape(-1).tolist())) for name, one in fixed),
+            tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
+            tuple(
+                (name, tuple(one.reshape(-1).tolist()))
+                for name, one in fixed
+                if isinstance(one, np.ndarray)
+            ),
         )
 
     def fed(self, feeds: Feeds) -> dict[str, Value]:
@@ -255,3 +258,15 @@ class Comparison:
             for index in np.ndindex(value.shape)
         ]
         return wrap(np.array(made, np.int64).reshape(value.shape), dtype)
+
+
+def _shapes(name: str, value: Value) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The shapes of an input: of a sequence its length and those of its elements."""
+    if isinstance(value, np.ndarray):
+        yield name, value.shape
+    elif value is None:
+        yield f"{name} empty", ()
+    else:
+        yield f"{name} of length {len(value)}", ()
+        for index, one in enumerate(value):
+            yield from _shapes(f"{name}.{index}", one)

@@ -197,8 +197,6 @@ class Operator:
         like = witness[0]
         if self.op in _ELEMENTWISE:
             return [self.terms.filled(self._elementwise(arrays, like), like.dtype)]
-        if self.op == "Dropout" and not draws_anew(self.node):
-            return [given[0], *self._lifted(witness[1:])]
         if self.op in _REDUCES or self.op in ("ArgMax", "ArgMin"):
             rows = self._reduced(given[0], fed, like)
             if rows is not None:
