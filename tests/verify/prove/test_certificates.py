@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,27 +37,29 @@ SAMPLE = (
 )
 
 
-def certified(before: Model, after: Model) -> str | None:
-    """The certificate of a pair as text, if it is proven for all sizes."""
-    found = attempt(before, after, 20)
+@cache
+def certified(before: Path) -> str | None:
+    """The certificate of a golden pair as text, if it is proven for all sizes."""
+    pair = sides(before)
+    found = attempt(*pair, 20)
     if not found.proof.is_proven:
         return None
-    return Certificate.of(before, after, found.proof, found.choices, 20).to_json()
+    return Certificate.of(*pair, found.proof, found.choices, 20).to_json()
 
 
 def checked(pair: str, change: Callable[[dict[str, Any]], object]) -> None:
     """Check the certificate of a golden pair after a change of its values."""
-    before, after = sides(FOLDER / f"{pair}.before.onnxtxt")
-    values = json.loads(certified(before, after) or "")
+    before = FOLDER / f"{pair}.before.onnxtxt"
+    values = json.loads(certified(before) or "")
     change(values)
-    Certificate.read(json.dumps(values)).check(before, after, 20)
+    Certificate.read(json.dumps(values)).check(*sides(before), 20)
 
 
 @pytest.mark.parametrize("part", SAMPLE)
 def test_certificates_of_golden_pairs_hold(part: str) -> None:
     held = 0
     for path in golden_pairs(part)[:12]:
-        text = certified(*sides(path))
+        text = certified(path)
         if text is not None:
             held += 1
             assert Certificate.read(text).check(*sides(path), 20).is_proven
@@ -66,12 +69,12 @@ def test_certificates_of_golden_pairs_hold(part: str) -> None:
 @pytest.mark.slow
 def test_certificates_of_all_golden_pairs_hold() -> None:
     for path in golden_pairs():
-        text = certified(*sides(path))
+        text = certified(path)
         assert text is None or Certificate.read(text).check(*sides(path), 20).is_proven
 
 
 def test_a_certificate_is_the_same_in_every_process(tmp_path: Path) -> None:
-    sides = [str(FOLDER / f"flatten-scan/cell.{side}.onnxtxt") for side in ("before", "after")]
+    sides = [str(FOLDER / f"flatten-scan/captures.{side}.onnxtxt") for side in ("before", "after")]
     texts = []
     for seed in ("1", "2"):
         file = tmp_path / f"{seed}.json"
@@ -85,7 +88,7 @@ def test_a_certificate_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 def test_it_has_a_schema() -> None:
-    text = certified(*sides(FOLDER / "flatten-scan/cell.before.onnxtxt"))
+    text = certified(FOLDER / "flatten-scan/captures.before.onnxtxt")
     jsonschema.validate(json.loads(text or ""), schemas.certificate())
 
 
@@ -95,11 +98,11 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
     def searched(*_: object) -> None:
         raise AssertionError("a relation is sought")
 
-    before, after = sides(FOLDER / "flatten-scan/cell.before.onnxtxt")
-    text = certified(before, after) or ""
+    path = FOLDER / "flatten-scan/captures.before.onnxtxt"
+    text = certified(path) or ""
     monkeypatch.setattr(Relations, "_begins", searched)
     monkeypatch.setattr(Relations, "_strides", searched)
-    assert Certificate.read(text).check(before, after).is_proven
+    assert Certificate.read(text).check(*sides(path)).is_proven
 
 
 @pytest.mark.parametrize(
@@ -139,15 +142,16 @@ def test_a_changed_decision_is_refused(
     [{"stride": 5}, {"begin": 1}, {"states": [1, 0]}, {"states": []}, {"other": "0" * 64}],
 )
 def test_a_changed_relation_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(DoesNotHold, match="it does not hold that 'h_in' before iteration"):
+    with pytest.raises(DoesNotHold, match="it does not hold that 's_in' before iteration"):
         checked(
-            "flatten-scan/cell", lambda it: it["choices"]["cases"][0]["relations"][0].update(change)
+            "flatten-scan/captures",
+            lambda it: it["choices"]["cases"][0]["relations"][0].update(change),
         )
 
 
 def test_a_missing_relation_is_not_sought() -> None:
     with pytest.raises(DoesNotHold, match="the proof does not hold, it is not proven: element"):
-        checked("flatten-scan/cell", lambda it: it["choices"]["cases"][0]["relations"].clear())
+        checked("flatten-scan/captures", lambda it: it["choices"]["cases"][0]["relations"].clear())
 
 
 def test_a_missing_part_of_an_output_is_refused() -> None:
@@ -159,7 +163,7 @@ def test_a_missing_part_of_an_output_is_refused() -> None:
 
 
 def test_a_certificate_of_one_pair_shows_nothing_of_another() -> None:
-    text = certified(*sides(FOLDER / "lower/sum.before.onnxtxt")) or ""
+    text = certified(FOLDER / "lower/sum.before.onnxtxt") or ""
     other = sides(FOLDER / "flatten-scan/sum.before.onnxtxt")
     with pytest.raises(DoesNotHold, match="another model before"):
         Certificate.read(text).check(*other)
@@ -171,7 +175,7 @@ def test_a_certificate_of_one_pair_shows_nothing_of_another() -> None:
 
 @pytest.mark.parametrize("end", [0, 1, 200, -1])
 def test_a_truncated_certificate_is_none(end: int) -> None:
-    text = certified(*sides(FOLDER / "lower/sum.before.onnxtxt")) or ""
+    text = certified(FOLDER / "lower/sum.before.onnxtxt") or ""
     with pytest.raises(BadCertificate, match="is no certificate, or is cut short"):
         Certificate.read(text[:end])
 
