@@ -185,7 +185,7 @@ class Chain:
         Raises:
             CannotCertify: the inputs of the model were bound.
         """
-        from passes.builds.certificate_file import Certificate, embed
+        from passes.verify.prove.certificate import Certificate, embed
 
         asked = [one.proving for one in self.sessions if one.proving and one.proving.certified]
         made = None

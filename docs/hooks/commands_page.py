@@ -48,7 +48,14 @@ def page() -> str:
             for option in one.params
             if _is_option(option) and not (name in rewriting and option.name in shared)
         ]
-        lines += ["", f"## {name}", "", inspect.cleandoc(one.help or _line(one)), "", _usage(name, one)]
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            inspect.cleandoc(one.help or _line(one)),
+            "",
+            _usage(name, one),
+        ]
         lines += ["", *_table(own)] if own else []
         if name in rewriting:
             lines += ["", _shared()]

@@ -11,14 +11,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from passes.builds.certificate_file import VERSION as CERTIFICATE_VERSION
-from passes.builds.certificate_file import Certificate
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.builds.report_file import VERSION, ReportFile
 from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 from passes.inspection.inspection import VERSION as INSPECT_VERSION
 from passes.inspection.inspection import Inspection
+from passes.verify.prove.certificate import VERSION as CERTIFICATE_VERSION
+from passes.verify.prove.certificate import Certificate
 
 
 def report() -> dict[str, Any]:

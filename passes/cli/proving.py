@@ -100,7 +100,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     if options.certify is not None:
-        from passes.builds.certificate_file import Certificate
+        from passes.verify.prove.certificate import Certificate
 
         with failing(after):
             made = Certificate.of(old, new, proof, found.choices, options.budget)
@@ -114,8 +114,8 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
     Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a decision, a
     relation between loops, or the version. Nothing is executed.
     """
-    from passes.builds.certificate_file import BadCertificate, Certificate, embedded
     from passes.check import load_checked
+    from passes.verify.prove.certificate import BadCertificate, Certificate, embedded
     from passes.verify.prove.guide import DoesNotHold
 
     options = options_from(Checking, given)

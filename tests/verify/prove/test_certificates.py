@@ -15,10 +15,11 @@ import jsonschema
 import pytest
 
 import passes
-from passes.builds import certificate_file, schemas
-from passes.builds.certificate_file import BadCertificate, Certificate, digest
+from passes.builds import schemas
 from passes.chain import CannotCertify
 from passes.ir.model import Model
+from passes.verify.prove import certificate
+from passes.verify.prove.certificate import BadCertificate, Certificate, digest
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.guide import DoesNotHold
 from passes.verify.prove.prover import attempt
@@ -212,9 +213,9 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
     result = passes.lower(path, certify=True, verify=False)
     for name in ("lowered.onnx", "lowered.onnxtxt", "lowered.json"):
         after = Model.load(result.save(tmp_path / name))
-        assert certificate_file.embedded(after).check(Model.load(path), after).is_proven
+        assert certificate.embedded(after).check(Model.load(path), after).is_proven
     again = passes.upgrade(result.model, opset=23, verify=False)
-    assert all(one.key != certificate_file.KEY for one in again.model.metadata_props)
+    assert all(one.key != certificate.KEY for one in again.model.metadata_props)
 
 
 def test_bound_inputs_have_no_certificate() -> None:

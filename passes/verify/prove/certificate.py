@@ -11,12 +11,13 @@ from pathlib import Path
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
-from passes.builds.report_file import as_json, read_as, tools
 from passes.choices import PROOF_BUDGET
 from passes.errors import BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
+from passes.json_values import as_json, read_as
+from passes.tools import tools
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.guide import Choices, DoesNotHold
 from passes.verify.prove.proof import Proof
