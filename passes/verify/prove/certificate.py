@@ -113,12 +113,10 @@ class Certificate:
                     f"it is of another model {side}: its SHA-256 is {stated:.16}..., that of "
                     f"{model.file or 'the model'} {own:.16}..."
                 )
-        try:
-            proof, choices = self._proof(before, after, budget)
-        except DoesNotHold as error:
-            raise DoesNotHold(f"{error}{self._written_by}") from error
+        proof, choices = self._proof(before, after, budget)
         if not proof.is_proven:
-            raise DoesNotHold(f"the proof does not hold, it is {proof.line}{self._written_by}")
+            told = ", ".join(f"{name} {version}" for name, version in self.tools.items())
+            raise DoesNotHold(f"the proof (by {told}) does not hold, it is {proof.line}")
         counts = [0 if one is None else len(one.cases) for one in (self.choices, choices)]
         if counts[0] != counts[1]:
             raise DoesNotHold(f"it has {counts[0]} cases, of which {counts[1]} are reached")
@@ -137,16 +135,6 @@ class Certificate:
             return prove_at_sizes(before, after, budget), None
         found = attempt(before, after, budget, self.choices)
         return found.proof, found.choices
-
-    @property
-    def _written_by(self) -> str:
-        """The versions that wrote it, where they are others."""
-        others = [
-            f"{name} {version}, not {tools().get(name, 'missing')}"
-            for name, version in self.tools.items()
-            if tools().get(name) != version
-        ]
-        return f" (it was written by {', '.join(others)})" if others else ""
 
 
 def digest(model: Model) -> str:

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from passes.errors import NOT_PRODUCED, PassesError
@@ -26,11 +26,11 @@ class DoesNotHold(PassesError):
 
 @dataclass(frozen=True)
 class Decision:
-    """A condition on inputs and sizes, and whether it holds; `digest` is that of its term."""
+    """A condition, and whether it holds; `digest` is that of its term."""
 
     condition: str
-    holds: bool
     digest: str
+    holds: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,29 +53,20 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Split:
-    """What the indices of an output are divided by; `digest` is that of its terms."""
-
-    output: str
-    by: str
-    digest: str
-
-
-@dataclass(frozen=True)
 class Case:
     """A case of a proof: what it assumes, and how it ends.
 
     If it is `divided`, it is `by` a condition that holds in another case, and does not in a third
     one; if that is `certain` the original fails where the condition does not hold, and there is no
-    third.
+    third. `splits` are what the indices of outputs are divided by within the case.
     """
 
     decisions: Sequence[Decision]
-    ends: End
+    relations: list[Relation] = field(default_factory=list)
+    splits: list[Decision] = field(default_factory=list)
+    ends: End = "equal"
     by: Decision | None = None
     certain: bool = False
-    relations: Sequence[Relation] = ()
-    splits: Sequence[Split] = ()
 
 
 @dataclass(frozen=True)
@@ -86,17 +77,6 @@ class Choices:
     cases: Sequence[Case]
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a recurrence is read: before its iteration i, each of its states is the state of `other`
-    of this number before `stride*i + begin`."""
-
-    other: Term
-    begin: Term
-    stride: Term
-    states: tuple[int, ...]
-
-
 @dataclass
 class Guide:
     """Leaves every choice to the search, and notes it."""
@@ -104,51 +84,52 @@ class Guide:
     algebra: Algebra
     cases: list[Case] = field(default_factory=list)
     digests: Digests = field(default_factory=Digests)
-    _decisions: list[Decision] = field(default_factory=list)
-    _relations: dict[str, Relation] = field(default_factory=dict)
-    _splits: dict[tuple[str, str], Split] = field(default_factory=dict)
+    case: Case = Case(())
 
     #: Whether relations between recurrences are sought.
     searches: ClassVar[bool] = True
 
     def enter(self, decisions: Sequence[tuple[Term, bool]]) -> None:
         """Begin with a case."""
-        self._relations.clear()
-        self._splits.clear()
-        self._decisions = [self._decision(*one) for one in decisions]
+        self.case = Case([self._decision(*one) for one in decisions])
 
     def end(self, ends: End, by: Term | None = None, *, certain: bool = False) -> None:
         """The case ends, divided by a condition where there is one."""
         condition = None if by is None else self._decision(by, True)
-        parts = [*self._relations.values()], [*self._splits.values()]
-        self.cases.append(Case([*self._decisions], ends, condition, certain, *parts))
+        self.cases.append(replace(self.case, ends=ends, by=condition, certain=certain))
 
-    def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> None:
+    def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> Decision:
         """The element of an output at these variables is studied by the values of a term."""
         text = " mod ".join(formula(one, variables) for one in by)
-        digest = self.digests.of(*variables, *by)
-        self._splits[output, digest] = Split(output, text, digest)
+        made = Decision(f"{output!r} by {text}", self.digests.of(*variables, *by))
+        if made not in self.case.splits:
+            self.case.splits.append(made)
+        return made
 
     def relation(self, asked: Sequence[Term]) -> Relation | None:
         """What is stated of a recurrence, of its iteration and what is assumed, if it is."""
         return None
 
-    def relates(self, asked: Sequence[Term], way: Way) -> None:
-        """A recurrence is read like this."""
-        at = self.algebra.add(self.algebra.mul(way.stride, asked[1]), way.begin)
-        digest = self.digests.of(*asked)
-        self._relations[digest] = Relation(
-            f"{asked[0].shown[0]!r} before iteration {formula(asked[1])} is "
-            f"{way.other.shown[0]!r} before iteration {formula(at)}",
-            digest,
-            self.digests.of(way.other),
-            self.algebra.number(way.begin),
-            self.algebra.number(way.stride),
-            [*way.states],
+    def relates(
+        self, asked: Sequence[Term], other: Term, begin: Term, stride: Term, states: Sequence[int]
+    ) -> None:
+        """A recurrence before its iteration i is another one before `stride*i + begin`, each of its
+        states the state of this number."""
+        at = self.algebra.add(self.algebra.mul(stride, asked[1]), begin)
+        sides = (asked[0].shown[0], asked[1]), (other.shown[0], at)
+        made = Relation(
+            " is ".join(f"{name!r} before iteration {formula(when)}" for name, when in sides),
+            self.digests.of(*asked),
+            self.digests.of(other),
+            self.algebra.number(begin),
+            self.algebra.number(stride),
+            [*states],
         )
+        if made not in self.case.relations:
+            self.case.relations.append(made)
 
     def _decision(self, condition: Term, holds: bool) -> Decision:
-        return Decision(formula(condition), holds, self.digests.of(condition))
+        return Decision(formula(condition), self.digests.of(condition), holds)
 
 
 @dataclass
@@ -156,51 +137,42 @@ class Following(Guide):
     """Takes every choice from the cases of a certificate; what it does not state ends the proof."""
 
     stated: Sequence[Case] = ()
-    _case: Case | None = None
+    own: Case = Case(())
 
     searches: ClassVar[bool] = False
 
     def enter(self, decisions: Sequence[tuple[Term, bool]]) -> None:
         """Begin with a case. Raises DoesNotHold if there is no such case."""
         super().enter(decisions)
-        own = self._decisions
-        self._case = next((one for one in self.stated if [*one.decisions] == own), None)
-        if self._case is None:
-            raise DoesNotHold(f"there is no case for {self._where}")
+        own = [one for one in self.stated if one.decisions == self.case.decisions]
+        if not own:
+            raise DoesNotHold(f"there is nothing about {self._where}")
+        self.own = own[0]
 
     def end(self, ends: End, by: Term | None = None, *, certain: bool = False) -> None:
         """The case ends. Raises DoesNotHold if it is stated to end in another way."""
         super().end(ends, by, certain=certain)
-        case, made = self._case, self.cases[-1]
-        assert case is not None
-        if case.by != made.by or case.ends != ends:
-            ways = [
-                f"divided by `{one.by.condition}`" if one.by else one.ends for one in (case, made)
-            ]
-            raise DoesNotHold(
-                f"the case for {self._where} is stated to be {ways[0]}, and is {ways[1]}"
-            )
+        ways = [
+            f"divided by `{one.by.condition}`" if one.by else one.ends
+            for one in (self.own, self.cases[-1])
+        ]
+        if self.own.by != self.cases[-1].by or self.own.ends != ends:
+            raise DoesNotHold(f"{self._where} is stated to be {ways[0]}, and is {ways[1]}")
 
-    def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> None:
+    def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> Decision:
         """Raises DoesNotHold if it is not stated that an output is studied by a term."""
-        super().split(output, by, variables)
-        assert self._case is not None
-        for made in self._splits.values():
-            if made not in self._case.splits:
-                raise DoesNotHold(
-                    f"{output!r} is to be studied by `{made.by}`, which is not stated"
-                )
+        made = super().split(output, by, variables)
+        if made not in self.own.splits:
+            raise DoesNotHold(f"{self._where} does not state to study {made.condition}")
+        return made
 
     def relation(self, asked: Sequence[Term]) -> Relation | None:
         """What is stated of a recurrence, of its iteration and what is assumed, if it is."""
-        if self._case is None or not self._case.relations:
-            return None
-        digest = self.digests.of(*asked)
-        return next((one for one in self._case.relations if one.of == digest), None)
+        digest = self.digests.of(*asked) if self.own.relations else ""
+        return next((one for one in self.own.relations if one.of == digest), None)
 
     @property
     def _where(self) -> str:
-        conditions = [
-            one.condition if one.holds else f"not ({one.condition})" for one in self._decisions
-        ]
-        return f"`{' and '.join(conditions) or 'everything'}`"
+        decisions = self.case.decisions
+        told = [one.condition if one.holds else f"not ({one.condition})" for one in decisions]
+        return f"the case `{' and '.join(told) or 'of everything'}`"

@@ -121,11 +121,12 @@ def attempt(
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
     end = monotonic() + budget
-    has_cells = _has_cells(before) or _has_cells(after)
-    manners = _MANNERS if has_cells else (Manner(),)
     found = None
-    for manner in manners if stated is None else (stated.manner,):
-        tried = _attempt(before, after, manner, end, budget, stated)
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    for manner in (stated.manner,) if stated else manners:
+        algebra = Algebra(manner)
+        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        tried = _attempt(before, after, guide, end, budget)
         if found is None or tried.proof.is_proven:
             found = tried
         if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
@@ -139,17 +140,10 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
 
 
-def _attempt(
-    before: Model,
-    after: Model,
-    manner: Manner,
-    end: float,
-    budget: float,
-    stated: Choices | None,
-) -> Attempt:
+def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: float) -> Attempt:
     """What is found in a manner until the `end` of the budget."""
-    algebra = Algebra(manner)
-    guide = Guide(algebra) if stated is None else Following(algebra, stated=stated.cases)
+    algebra = guide.algebra
+    manner = algebra.manner
     algebra.terms.end = end
     pending: list[Decisions] = [()]
     assumed = {REGROUPED} if manner.regrouped else set[str]()
@@ -165,7 +159,7 @@ def _attempt(
         try:
             guide.enter(decisions)
             algebra.start(decisions)
-            guide.end(_path(algebra, guide, before, after, assumed, ended))
+            guide.end(_path(guide, before, after, assumed, ended))
         except Contradiction:
             guide.end("impossible")
         except Fork as fork:
@@ -231,14 +225,7 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(
-    algebra: Algebra,
-    guide: Guide,
-    before: Model,
-    after: Model,
-    assumed: set[str],
-    ended: _Ended,
-) -> End:
+def _path(guide: Guide, before: Model, after: Model, assumed: set[str], ended: _Ended) -> End:
     """Prove it on one path, and tell how that ends.
 
     `assumed` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
@@ -247,6 +234,7 @@ def _path(
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
+    algebra = guide.algebra
     old = ended.evaluator = Evaluator(before, algebra, True, assumed)
     try:
         left = outputs_of(old)
@@ -261,7 +249,7 @@ def _path(
     if new.scans_nothing and not old.scans_nothing:
         assumed.add(SCANS_NOTHING)
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
-        _same(algebra, guide, value.name, one, other)
+        _same(guide, value.name, one, other)
     return "equal"
 
 
@@ -298,17 +286,18 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
-def _same(algebra: Algebra, guide: Guide, name: str, left: Array, right: Array) -> None:
+def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
         _Unproven: it is not shown.
     """
+    algebra = guide.algebra
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if not _alike(algebra, guide, *sizes)[2]:
+        if not _alike(guide, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -318,11 +307,10 @@ def _same(algebra: Algebra, guide: Guide, name: str, left: Array, right: Array) 
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, guide, name, (left.at(at), right.at(at)), variables, ())
+    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(
-    algebra: Algebra,
     guide: Guide,
     name: str,
     sides: tuple[Term, Term],
@@ -330,7 +318,8 @@ def _equal(
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right, equal = _alike(algebra, guide, *sides)
+    algebra = guide.algebra
+    left, right, equal = _alike(guide, *sides)
     if equal:
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
@@ -340,7 +329,7 @@ def _equal(
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(algebra, guide, name, (old, new), variables, (*cases, here))
+            _equal(guide, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -355,7 +344,7 @@ def _equal(
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, guide, name, (old, new), variables, (*cases, one))
+                _equal(guide, name, (old, new), variables, (*cases, one))
 
 
 def _unlike(
@@ -386,12 +375,13 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(algebra: Algebra, guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    algebra = guide.algebra
     both = left.op == right.op == "poly"
     if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
         return left, right, True
-    relations = Relations(algebra, guide, (left, right))
+    relations = Relations(guide, (left, right))
     left, right = relations.normal(left, right)
     return left, right, relations.alike(left, right)
 

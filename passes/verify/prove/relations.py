@@ -9,7 +9,7 @@ from functools import cache
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.guide import DoesNotHold, Guide, Relation, Way
+from passes.verify.prove.guide import DoesNotHold, Guide, Relation
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.terms import Term, atom_of, subterms
 
@@ -22,8 +22,8 @@ _STEPS = 400
 class Relations:
     """What the recurrences in some terms are to each other, under what is known now."""
 
-    def __init__(self, algebra: Algebra, guide: Guide, terms: Iterable[Term]) -> None:
-        self.algebra = algebra
+    def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
+        self.algebra = algebra = guide.algebra
         self._guide = guide
         whole = (one for term in terms for one in subterms(term) if one.op == "rec")
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
@@ -78,18 +78,20 @@ class Relations:
             return None
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
-        begins = self._stated_begins(own, initial, stated) if stated else None
-        for other, begin in begins or self._begins(own, at, initial):
+        sought = self._begins(own, at, initial)
+        for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
             if self._leads(other, own) or not algebra.is_not_negative(begin):
                 continue
             starts = self._starts(own, other, begin, stated)
             with self._running(iteration):
                 first = algebra.step_of(own, algebra.zero, at)
-                strides = self._stated_strides(first, begin, stated) if stated else None
-                for stride in strides or self._strides(other, begin, at, first):
+                strides: Iterable[Term] = self._strides(other, begin, at, first)
+                if stated:
+                    strides = self._stated_strides(first, begin, stated)
+                for stride in strides:
                     states = self._keeps(own, starts, stride, begin, iteration)
                     if states is not None:
-                        guide.relates(asked, Way(other, begin, stride, states))
+                        guide.relates(asked, other, begin, stride, states)
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
@@ -97,27 +99,20 @@ class Relations:
             raise DoesNotHold(f"it does not hold that {stated.text}")
         return None
 
-    def _stated_begins(
-        self, own: Term, initial: Term, stated: Relation
-    ) -> Iterator[tuple[Term, Term]]:
+    def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
         """The recurrence that is stated, and where this one begins in it."""
         read = _read(initial)
-        if stated.begin is None:
-            begins = [] if read is None else [(read.args[0], read.args[1])]
-        else:
-            others = [one for one, _ in self._over(own)] + ([] if read is None else [read.args[0]])
-            begins = [(other, self.algebra.whole(stated.begin)) for other in others]
-        for other, begin in begins:
-            if self._guide.digests.of(other) == stated.other:
-                yield other, begin
+        begins = [] if read is None else [(read.args[0], read.args[1])]
+        if stated.begin is not None:
+            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
+        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
 
-    def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> Iterator[Term]:
+    def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
         """The number of iterations that is stated, in the first iteration if it is no number."""
         read = _read(first)
         if stated.stride is not None:
-            yield self.algebra.whole(stated.stride)
-        elif read is not None:
-            yield self.algebra.sub(read.args[1], begin)
+            return [self.algebra.whole(stated.stride)]
+        return [] if read is None else [self.algebra.sub(read.args[1], begin)]
 
     def _masked(self, own: Term, iteration: Term) -> Term | None:
         """The recurrence without the condition that all its states wait for, and its

@@ -95,7 +95,7 @@ def _related(left: Array, right: Array) -> list[Array]:
     at = [algebra.lift(one) for one in variables]
     sizes = zip(left.shape, right.shape, strict=True)
     terms = [(left.at(at), right.at(at)), *sizes]
-    related = [Relations(algebra, Guide(algebra), pair).normal(*pair) for pair in terms]
+    related = [Relations(Guide(algebra), pair).normal(*pair) for pair in terms]
     made = []
     for side in range(2):
         element, *shape = (pair[side] for pair in related)
