@@ -28,7 +28,7 @@ from passes.cli.running import (
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Reporting
 from passes.commands.options import Executing, ProofBudget
-from passes.errors import MISMATCH, NOT_PRODUCED
+from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 if TYPE_CHECKING:
     from passes.verify.prove.proof import Proof
@@ -124,10 +124,12 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
         check_report(options.json, (before, after, stated_in))
         old, new = (load_checked(path)[0] for path in (before, after))
         try:
-            stated = embedded(new) if certificate is None else Certificate.load(certificate)
-            proof = stated.check(old, new, options.budget)
+            text = embedded(new) if certificate is None else certificate.read_text("utf-8")
+            proof = Certificate.read(text).check(old, new, options.budget)
         except (BadCertificate, DoesNotHold) as error:
             fail(f"{stated_in}: {error}", error.exit_code)
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{stated_in}: cannot be read ({error})", FAILED)
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
     _tell(after, proof)

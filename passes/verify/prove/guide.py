@@ -149,16 +149,6 @@ class Following(Guide):
             raise DoesNotHold(f"there is nothing about {self._where}")
         self.own = own[0]
 
-    def end(self, ends: End, by: Term | None = None, *, certain: bool = False) -> None:
-        """The case ends. Raises DoesNotHold if it is stated to end in another way."""
-        super().end(ends, by, certain=certain)
-        ways = [
-            f"divided by `{one.by.condition}`" if one.by else one.ends
-            for one in (self.own, self.cases[-1])
-        ]
-        if self.own.by != self.cases[-1].by or self.own.ends != ends:
-            raise DoesNotHold(f"{self._where} is stated to be {ways[0]}, and is {ways[1]}")
-
     def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> Decision:
         """Raises DoesNotHold if it is not stated that an output is studied by a term."""
         made = super().split(output, by, variables)

@@ -16,6 +16,8 @@ from passes.verify.prove.terms import Term, atom_of, subterms
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
 _DEEPEST = 6
+#: For each state of a recurrence, states of another one by number.
+_Starts = list[list[tuple[int, Term]]]
 _STEPS = 400
 
 
@@ -231,14 +233,12 @@ class Relations:
                 continue
             return
 
-    def _starts(
-        self, own: Term, other: Term, begin: Term, stated: Relation | None
-    ) -> list[list[tuple[int, Term]]]:
+    def _starts(self, own: Term, other: Term, begin: Term, stated: Relation | None) -> _Starts:
         """For each state the states of the other recurrence that begin with its initial value,
         each with its number and as a recurrence of its own; of those that are stated if any
         are."""
         algebra = self.algebra
-        found: list[list[tuple[int, Term]]] = []
+        found: _Starts = []
         for number in range(len(_dtypes(own))):
             focused = algebra.focused(own, number)
             variables, initial = algebra.opened(focused.args[0])
@@ -254,12 +254,7 @@ class Relations:
         return found
 
     def _keeps(
-        self,
-        own: Term,
-        starts: list[list[tuple[int, Term]]],
-        stride: Term,
-        begin: Term,
-        iteration: Term,
+        self, own: Term, starts: _Starts, stride: Term, begin: Term, iteration: Term
     ) -> tuple[int, ...] | None:
         """The numbers of the states of the other recurrence that the states are, `stride`
         iterations of it at a time, in every iteration before this one; None if they are not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
         (lambda it: it["choices"]["cases"].pop(), "there is nothing about"),
         (
             lambda it: it["choices"]["cases"].append(it["choices"]["cases"][-1]),
-            "4 cases, of which 3 are reached",
+            "its choices.cases.3 is .*, that of the proof null",
         ),
         (
             lambda it: it["choices"]["cases"][-1]["decisions"].pop(),
@@ -122,16 +123,19 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
         ),
         (
             lambda it: it["choices"]["cases"][0].update(ends="equal", by=None),
-            "stated to be equal, and is divided by",
+            "its choices.cases.0.ends is .equal., that of the proof .divided.",
         ),
         (
             lambda it: it["choices"]["cases"][0]["by"].update(digest="0" * 64),
-            "stated to be divided by",
+            "its choices.cases.0.by.digest is",
         ),
-        (lambda it: it["choices"]["cases"][0].update(certain=True), "its 'choices' is"),
-        (lambda it: it["assumed"].pop(), "its 'assumed' is"),
-        (lambda it: it["scope"].update(method="terms"), "its 'scope' is"),
-        (lambda it: it.update(choices=None), "its 'scope' is"),
+        (
+            lambda it: it["choices"]["cases"][0].update(certain=True),
+            "choices.cases.0.certain is true",
+        ),
+        (lambda it: it["assumed"].pop(), "its assumed.3 is null"),
+        (lambda it: it["scope"].update(method="terms"), "its scope.method is"),
+        (lambda it: it.update(choices=None), "its scope.method is"),
     ],
 )
 def test_a_changed_decision_is_refused(
@@ -207,7 +211,7 @@ def test_a_proof_at_drawn_sizes_has_a_certificate() -> None:
     assert again.check(before, after).scope.method == "terms"
     values = json.loads(made.to_json())
     values["scope"]["draws"].pop()
-    with pytest.raises(DoesNotHold, match="its 'scope' is"):
+    with pytest.raises(DoesNotHold, match=re.escape("its scope.draws.6 is null")):
         Certificate.read(json.dumps(values)).check(before, after)
 
 
@@ -216,7 +220,9 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
     result = passes.lower(path, certify=True, verify=False)
     for name in ("lowered.onnx", "lowered.onnxtxt", "lowered.json"):
         after = Model.load(result.save(tmp_path / name))
-        assert certificate.embedded(after).check(Model.load(path), after).is_proven
+        assert (
+            Certificate.read(certificate.embedded(after)).check(Model.load(path), after).is_proven
+        )
     again = passes.upgrade(result.model, opset=23, verify=False)
     assert all(one.key != certificate.KEY for one in again.model.metadata_props)
 
