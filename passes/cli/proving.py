@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from inspect import Parameter
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,16 +144,7 @@ give_parameters(_prove, [*model_arguments(**_SIDES), *parameters_of(Prove)])
 app.command("prove", short_help="Prove two models equal, or show inputs on which they differ.")(
     _prove
 )
-_CERTIFICATE = Parameter(
-    "certificate",
-    Parameter.KEYWORD_ONLY,
-    default=None,
-    annotation=Annotated[
-        Path | None,
-        typer.Argument(
-            help="The certificate; that in the metadata of AFTER by default.", metavar="CERTIFICATE"
-        ),
-    ],
-)
-give_parameters(_check, [*model_arguments(**_SIDES), _CERTIFICATE, *parameters_of(Checking)])
+_STATED = {"certificate": "The certificate; that in the metadata of AFTER by default."}
+_FILES = model_arguments("certificate", **_SIDES, **_STATED)
+give_parameters(_check, [*_FILES, *parameters_of(Checking)])
 _certificate.command("check", short_help="Prove two models equal by a certificate.")(_check)
