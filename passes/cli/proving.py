@@ -111,7 +111,7 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
     """Prove that a model answers as another one does, by a certificate and without searches.
 
     Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a decision, a
-    relation between loops, or the version. Nothing is executed.
+    relation between loops, or the version; 1 if it is no certificate.
     """
     from passes.check import load_checked
     from passes.verify.prove.certificate import BadCertificate, Certificate, embedded
