@@ -59,8 +59,10 @@ def drop_reshapes(site: Site) -> Edit:
 
 def _joined(site: Site) -> Edit:
     """The Edit of a Concat of what a Split cuts. Raises NothingToDo where it is none."""
-    split = site.model.producer(site.scope.owner, site.node.input[0])
-    if split is None or op_of(split) != "Split" or split.output[:] != site.node.input[:]:
+    copies: dict[str, NodeProto] = {}
+    parts = [_copied(site, name, copies) for name in site.node.input]
+    split = site.model.producer(site.scope.owner, parts[0])
+    if split is None or op_of(split) != "Split" or split.output[:] != parts:
         raise NothingToDo
     if not is_settled(split) or has_references(site.node):
         raise NothingToDo
@@ -70,7 +72,16 @@ def _joined(site: Site) -> Edit:
         raise NothingToDo
     source = split.input[0]
     same = NodeProto(op_type="Identity", input=[source], output=list(site.node.output))
-    return Edit((same,), note=f"{source!r} as it is", context=(split,))
+    return Edit((same,), note=f"{source!r} as it is", context=(split, *reversed(copies.values())))
+
+
+def _copied(site: Site, name: str, copies: dict[str, NodeProto]) -> str:
+    """The value that Identities copy; adds these to `copies`."""
+    node = site.model.producer(site.scope.owner, name)
+    while node is not None and op_of(node) == "Identity":
+        copies[name], name = node, node.input[0]
+        node = site.model.producer(site.scope.owner, name)
+    return name
 
 
 def _chain(site: Site) -> Iterator[NodeProto]:
