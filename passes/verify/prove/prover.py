@@ -27,6 +27,7 @@ from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.guide import Choices, End, Following, Guide
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.scope import Scope
@@ -48,10 +49,11 @@ ALWAYS = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and if there is none what the answer depends on."""
+    """A proof and its choices, and if there is none what the answer depends on."""
 
     proof: Proof
     clues: Clues = NO_CLUES
+    choices: Choices | None = None
 
 
 #: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
@@ -85,8 +87,19 @@ def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     return attempt(before, after, budget).proof
 
 
-def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
-    """What `prove` finds, and at which terms it ended."""
+def attempt(
+    before: Model,
+    after: Model,
+    budget: float = BUDGET,
+    stated: Choices | None = None,
+) -> Attempt:
+    """What `prove` finds, its choices, and at which terms it ended.
+
+    With the choices that a certificate has `stated`, nothing is sought.
+
+    Raises:
+        DoesNotHold: a choice is not stated, or does not hold.
+    """
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
     except BadModel as error:
@@ -107,8 +120,11 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
                 return Attempt(Proof("not-provable", "model", detail))
     end = monotonic() + budget
     found = None
-    for manner in _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),):
-        tried = _attempt(before, after, manner, end, budget)
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    for manner in (stated.manner,) if stated else manners:
+        algebra = Algebra(manner)
+        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        tried = _attempt(before, after, guide, end, budget)
         if found is None or tried.proof.is_proven:
             found = tried
         if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
@@ -122,9 +138,10 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
 
 
-def _attempt(before: Model, after: Model, manner: Manner, end: float, budget: float) -> Attempt:
+def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: float) -> Attempt:
     """What is found in a manner until the `end` of the budget."""
-    algebra = Algebra(manner)
+    algebra = guide.algebra
+    manner = algebra.manner
     algebra.terms.end = end
     pending: list[Decisions] = [()]
     assumed = {REGROUPED} if manner.regrouped else set[str]()
@@ -138,11 +155,13 @@ def _attempt(before: Model, after: Model, manner: Manner, end: float, budget: fl
             return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
+            guide.enter(decisions)
             algebra.start(decisions)
-            _path(algebra, before, after, assumed, ended)
+            guide.end(_path(guide, before, after, assumed, ended))
         except Contradiction:
-            continue
+            guide.end("impossible")
         except Fork as fork:
+            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if not fork.certain:
                 pending.append((*decisions, (fork.condition, False)))
@@ -157,8 +176,10 @@ def _attempt(before: Model, after: Model, manner: Manner, end: float, budget: fl
         except _Unproven as error:
             return ended.unproven(error)
     assumptions = (*ALWAYS, *sorted(assumed))
-    scope = Scope(regrouped=manner.regrouped)
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths, scope=scope))
+    proof = Proof(
+        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
+    )
+    return Attempt(proof, choices=Choices(manner, guide.cases))
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -202,19 +223,21 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
-    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided, and
-    `ended` what is evaluated.
+def _path(guide: Guide, before: Model, after: Model, assumed: set[str], ended: _Ended) -> End:
+    """Prove it on one path, and tell how that ends.
+
+    `assumed` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
+    algebra = guide.algebra
     old = ended.evaluator = Evaluator(before, algebra, True, assumed)
     try:
         left = outputs_of(old)
     except Fails:
-        return
+        return "original-fails"
     new = ended.evaluator = Evaluator(after, algebra, False, assumed)
     try:
         right = outputs_of(new, before)
@@ -223,7 +246,8 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ende
         raise _Unproven("fails", detail=detail) from error
     assumed |= new.over_nothing - old.over_nothing
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
-        _same(algebra, value.name, one, other)
+        _same(guide, value.name, one, other)
+    return "equal"
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
@@ -259,17 +283,18 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
-def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
+def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
         _Unproven: it is not shown.
     """
+    algebra = guide.algebra
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if not _alike(algebra, *sizes)[2]:
+        if not _alike(guide, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -279,26 +304,29 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, name, (left.at(at), right.at(at)), variables, ())
+    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(
-    algebra: Algebra,
+    guide: Guide,
     name: str,
     sides: tuple[Term, Term],
     variables: Sequence[Term],
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right, equal = _alike(algebra, *sides)
+    algebra = guide.algebra
+    left, right, equal = _alike(guide, *sides)
     if equal:
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
+        by = algebra.lift(cut[0]), algebra.whole(cut[1])
+        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(algebra, name, (old, new), variables, (*cases, here))
+            _equal(guide, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -308,11 +336,12 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
+    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, name, (old, new), variables, (*cases, one))
+                _equal(guide, name, (old, new), variables, (*cases, one))
 
 
 def _unlike(
@@ -343,12 +372,13 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    algebra = guide.algebra
     both = left.op == right.op == "poly"
     if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
         return left, right, True
-    relations = Relations(algebra, (left, right))
+    relations = Relations(guide, (left, right))
     left, right = relations.normal(left, right)
     return left, right, relations.alike(left, right)
 

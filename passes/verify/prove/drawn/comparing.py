@@ -65,10 +65,7 @@ class Comparison:
     def __init__(self, before: Model, after: Model, end: float) -> None:
         self._models, self._end = (before, after), end
         self._terms = Terms()
-        self.sides = [
-            evaluator_of(before, self._terms, is_new=False),
-            evaluator_of(after, self._terms, is_new=True),
-        ]
+        self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
 
@@ -171,6 +168,8 @@ class Comparison:
             if not all(map(_is_same, left, right)):
                 raise _LeftOut
             return
+        if after.machine.breaks_declared and not before.machine.breaks_declared:
+            raise Unequal("fails", "a body of the new model declares other sizes than it has")
         for name, one, other in zip(before.output_names_, left, right, strict=True):
             self._same(name, one, other)
         self.found.runs += 1
