@@ -16,7 +16,7 @@ from time import monotonic
 import onnx
 
 from passes.ir.model import Model
-from passes.verify.prove.drawn.proving import SETTLED, at_sizes
+from passes.verify.prove.drawn.proving import at_sizes
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import prove
 
@@ -49,10 +49,7 @@ def proof_in_turn(before: Path) -> Proof:
 
 def prove_in_turn(before: Model, after: Model, budget: float) -> Proof:
     """The proof of a pair for all sizes, else at drawn sizes, without executing it as `prove`."""
-    proof = prove(before, after, budget)
-    if proof.is_proven or proof.code in SETTLED:
-        return proof
-    return at_sizes(before, after, proof, budget)
+    return at_sizes(before, after, prove(before, after, budget), budget)
 
 
 def kind_of(proof: Proof) -> str:

@@ -275,6 +275,8 @@ class Conditions(Numbers):
                     condition = self.ge0(self.sub(*one.args))
                 else:
                     continue
+                if condition is self.true or condition is self.false:
+                    continue  # it is known by now
                 while condition.op in ("and", "or", "not"):
                     condition = condition.args[0]
                 return self.choice(condition) or condition

@@ -134,7 +134,8 @@ def operator(*names: str) -> Callable[[Operator], Operator]:
 
 @dataclass
 class Evaluator:
-    """One model on one path; `original`: its obligations may be taken to hold."""
+    """One model on one path; `original`: its obligations may be taken to hold. `non_empty`: the
+    user promised that no Scan of it has nothing to scan."""
 
     model: Model
     algebra: Algebra
@@ -142,6 +143,7 @@ class Evaluator:
     assumed: set[str] = field(default_factory=set)
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
+    non_empty: bool = False
     scans_nothing: bool = False  # a Scan may run over nothing
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
@@ -185,6 +187,12 @@ class Evaluator:
             why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
             self._everywhere(array, variables, condition, why)
         return array
+
+    def promised(self, *sizes: Term) -> None:
+        """Require that sizes are not 0, if the user promised it."""
+        for size in sizes if self.non_empty else ():
+            above = self.algebra.ge0(self.algebra.sub(size, self.algebra.one))
+            self.require(above, "a Scan has something to scan, as promised")
 
     def for_each(self, array: Array, condition: Callable[[Term], Term], why: str) -> None:
         """Require a condition of every element."""

@@ -102,6 +102,7 @@ def loop(call: Call) -> list[Array]:
         limit = sizes[0]
         for size in sizes[1:]:
             call.evaluator.same(limit, size, "scanned inputs agree on their length")
+        call.evaluator.promised(limit)
         if not algebra.is_not_negative(algebra.sub(limit, algebra.one)):
             call.evaluator.scans_nothing |= not call.evaluator.is_vacuous
         form = replace(
@@ -162,6 +163,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
         evaluator.same(batch, one.shape[0], "inputs agree on the batch size")
     for one in scanned[1:]:
         evaluator.same(time, one.shape[1], "scanned inputs agree on their length")
+    evaluator.promised(batch, time)
     row = algebra.variable(batch)
     at_row = algebra.lift(row)
     trips = time
@@ -171,9 +173,12 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
             detail = f"{evaluator.place()}: lengths of {lengths.dtype} with {lengths.rank} axes"
             raise NotProvable("operator", detail)
         evaluator.same(batch, lengths.shape[0], "as many lengths as rows")
+        least = algebra.one if evaluator.non_empty else algebra.zero
         evaluator.for_each(
             lengths,
-            lambda n: algebra.all((algebra.ge0(n), algebra.ge0(algebra.sub(time, n)))),
+            lambda n: algebra.all(
+                (algebra.ge0(algebra.sub(n, least)), algebra.ge0(algebra.sub(time, n)))
+            ),
             "a length is within the time",
         )
         trips = lengths.at([at_row])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from passes.choices import ProofScope
 from passes.verify.prove.scope import ALL_SIZES, Scope
 
 Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
@@ -19,9 +20,9 @@ class Proof:
     `output` differ as terms, `before` and `after` are the smallest parts that do, as formulas,
     `within` what they are a part of. `where` are the conditions of the case in which the proof
     ended, `node` the path of the node at which it did. `assumed` is what the proof assumes, in
-    words, `paths` the number of cases, `scope` what a proof holds for; `at_sizes` is why there is
-    none at drawn sizes either. If the models are disproven, `inputs` are those that show it, in
-    short.
+    words, `promised` are the promises of the user that it may use, each after its option. `paths`
+    is the number of cases, `scope` what a proof holds for; `at_sizes` is why there is none at drawn
+    sizes either. If the models are disproven, `inputs` are those that show it, in short.
     """
 
     verdict: Verdict
@@ -34,6 +35,7 @@ class Proof:
     where: Sequence[str] = ()
     node: str = ""
     assumed: Sequence[str] = ()
+    promised: Sequence[str] = ()
     paths: int = 0
     inputs: Sequence[str] = ()
     scope: Scope = ALL_SIZES
@@ -43,6 +45,11 @@ class Proof:
     def is_proven(self) -> bool:
         """Whether the models are proven equal."""
         return self.verdict == "proven"
+
+    @property
+    def kind(self) -> ProofScope | None:
+        """What it is proven for; None if it is not."""
+        return self.scope.kind if self.is_proven else None
 
     @property
     def line(self) -> str:
@@ -57,7 +64,9 @@ class Proof:
         """The verdict in one line."""
         if self.is_proven:
             count = "1 case" if self.paths == 1 else f"{self.paths} cases"
-            return f"proven {self.scope.sentence()} ({count})"
+            options = dict.fromkeys(one.partition(": ")[0] for one in self.promised)
+            under = f", under {', '.join(options)}" if options else ""
+            return f"proven {self.scope.sentence()}{under} ({count})"
         if self.verdict == "disproven":
             return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]

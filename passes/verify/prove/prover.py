@@ -3,7 +3,7 @@ answers the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -26,6 +26,7 @@ from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import OutOfTime, Term, subterms
@@ -62,18 +63,29 @@ class _Unproven(Exception):
         self.told: dict[str, Any] = told
 
 
-def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
-    """Prove that `after` answers the same as `before` wherever that answers.
+def prove(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """Prove that `after` answers the same as `before` wherever that answers and the promises are
+    kept.
 
     The `budget` is in seconds.
     """
-    return attempt(before, after, budget).proof
+    return attempt(before, after, budget, promises).proof
 
 
-def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
+def attempt(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Attempt:
     """What `prove` finds, and at which terms it ended."""
+    found = _attempt(before, after, budget, promises)
+    return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
+
+
+def _attempt(before: Model, after: Model, budget: float, promises: Promises) -> Attempt:
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
+        before, after = promises.applied(before, after)
     except BadModel as error:
         return Attempt(Proof("not-provable", "model", str(error)))
     differs = signature.difference(before.proto, after.proto)
@@ -93,8 +105,9 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
     algebra = Algebra()
     algebra.terms.end = monotonic() + budget
     pending: list[Decisions] = [()]
+    promised: Decisions = ()
     assumed: set[str] = set()
-    paths = 0
+    paths, answers = 0, False
     while pending:
         decisions = pending.pop()
         paths += 1
@@ -103,8 +116,11 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
             return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
-            algebra.start(decisions)
-            _path(algebra, before, after, assumed, ended)
+            if promises.non_empty and not decisions:
+                promised = tuple((one, True) for one in _not_empty(algebra, before))
+            algebra.start((*promised, *decisions))
+            old = Evaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
+            answers |= _path(old, after, ended)
         except Contradiction:
             continue
         except Fork as fork:
@@ -121,6 +137,9 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
             return ended.why("model", str(error))
         except _Unproven as error:
             return ended.unproven(error)
+    if promises and not answers:
+        none = "the original answers no inputs that keep the promises"
+        return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
     return Attempt(Proof("proven", assumed=assumptions, paths=paths))
 
@@ -166,29 +185,37 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
-    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided, and
-    `ended` what is evaluated.
+def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
+    """The conditions that no input has a size of 0."""
+    for value in signature.feedable(model.proto):
+        for size in _parameter(algebra, value).shape:
+            yield algebra.ge0(algebra.sub(size, algebra.one))
+
+
+def _path(old: Evaluator, after: Model, ended: _Ended) -> bool:
+    """Prove it on one path; return whether the original may answer there. `old` gets what is
+    assumed on it, also where it is divided, and `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
-    old = ended.evaluator = Evaluator(before, algebra, True, assumed)
+    ended.evaluator = old
     try:
         left = outputs_of(old)
     except Fails:
-        return
-    new = ended.evaluator = Evaluator(after, algebra, False, assumed)
+        return False
+    new = ended.evaluator = Evaluator(after, old.algebra, False, old.assumed)
     try:
-        right = outputs_of(new, before)
+        right = outputs_of(new, old.model)
     except Fails as error:
         detail = f"the new model fails where the original may answer: {error}"
         raise _Unproven("fails", detail=detail) from error
     if new.scans_nothing and not old.scans_nothing:
-        assumed.add(SCANS_NOTHING)
-    for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
-        _same(algebra, value.name, one, other)
+        old.assumed.add(SCANS_NOTHING)
+    for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
+        _same(old.algebra, value.name, one, other)
+    return True
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
@@ -233,13 +260,14 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
-    for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
+    for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
+        sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
         if not _alike(algebra, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
             output = f"{name!r}, size of axis {axis}"
-            raise _unlike("size", output, *sizes, (), ())
+            raise _unlike("size", output, sizes[0], sizes[1], (), ())
     if any(size is algebra.zero for size in left.shape):
         return
     variables = [algebra.variable(size) for size in left.shape]
@@ -268,6 +296,7 @@ def _equal(
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
         choice = algebra.choice(left, right)
+        choice = choice or next((one for one in cases if not one.free), None)
         if choice is not None:
             raise Fork(choice)
         indices = ", ".join(formula(one, variables) for one in variables)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from passes.choices import ProofScope
 
 #: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
 #: to the order of sums and products at drawn sizes.
@@ -45,6 +47,11 @@ class Scope:
     decisions: int = 0
     bits: int = 0
     executed: int = 0
+
+    @property
+    def kind(self) -> ProofScope:
+        """The scope as users name it."""
+        return dict(zip(get_args(Method), ProofScope, strict=True))[self.method]
 
     def sentence(self) -> str:
         """The scope in words, after `proven`."""

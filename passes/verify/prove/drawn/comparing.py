@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -12,7 +12,7 @@ import numpy as np
 from passes.ir.model import Model
 from passes.verify import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.draw import CannotDraw, Case, Drawer
 from passes.verify.prove.drawn import draws
 from passes.verify.prove.drawn.bodies import TermEvaluator
 from passes.verify.prove.drawn.operators import kernels
@@ -84,10 +84,12 @@ class _Side:
 
 
 class Comparison:
-    """The comparison of a pair of models."""
+    """The comparison of a pair of models, on inputs that `keep` what is promised."""
 
-    def __init__(self, before: Model, after: Model, end: float) -> None:
-        self._models, self._end = (before, after), end
+    def __init__(
+        self, before: Model, after: Model, end: float, keep: Callable[[Case], bool] | None = None
+    ) -> None:
+        self._models, self._end, self._keep = (before, after), end, keep
         self._terms = Terms()
         self.sides = [_Side(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
@@ -147,6 +149,8 @@ class Comparison:
 
     def _at(self, feeds: Feeds) -> tuple[bool, Unequal | None]:
         """Compare at one draw: whether both answer, and how they differ."""
+        if self._keep is not None and not self._keep(Case(feeds, "edge", False, "")):
+            return False, None
         draw = self._draw(feeds)
         if draw in self.found.draws:
             return True, None
