@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from passes.verify.prove.integers import Search, Sum, polynomial, product
 from passes.verify.prove.terms import Interned, Term, subterms
@@ -20,7 +20,7 @@ LONGEST = (1 << 31) - 1
 #: How often a loop is taken to iterate at most.
 MOST_ITERATIONS = 1 << 47
 #: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
-_COUNTS = {"dim", "var", "bv", "trips"}
+_COUNTS = {"dim", "size", "var", "bv", "trips"}
 #: Atoms that an equation may give everywhere.
 _SOLVED = {"dim", "elem", "idiv", "var"}
 
@@ -62,6 +62,14 @@ class Numbers(ABC):
     @abstractmethod
     def all(self, conditions: Iterable[Term]) -> Term:
         """Whether all hold."""
+
+    @abstractmethod
+    def negation(self, condition: Term) -> Term:
+        """Whether a condition does not hold."""
+
+    @abstractmethod
+    def implied(self, condition: Term, needed: Term) -> Term:
+        """Whether what is needed holds where a condition does."""
 
     @property
     def zero(self) -> Term:
@@ -130,10 +138,10 @@ class Numbers(ABC):
             if atom not in self._relatives:
                 self._relatives[atom] = self._parts_of(atom)
             return self._relatives[atom] + ([own] if atom in self._positive else [])
-        if atom.op == "elem" or atom.op == "ew":
+        if atom.op in ("elem", "ew", "output"):
             limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
             return [*self._known_of(atom), *limits]
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
         return [own] if self._is_positive(atom) else []
 
@@ -149,7 +157,7 @@ class Numbers(ABC):
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """What is known of an element because it is known of all."""
-        if atom in self._instances or atom.op != "elem":
+        if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
         for condition in self._alike:
@@ -160,9 +168,9 @@ class Numbers(ABC):
             if body.op != "ge0":
                 continue
             for one in subterms(body):
-                if one.op != "elem" or one.data != atom.data or own not in one.args:
+                index = _matched(one, atom, own) if one.op == atom.op else None
+                if index is None:
                     continue
-                index = atom.args[one.args.index(own)]
                 inside = self.is_not_negative(index) and self.is_not_negative(
                     self.sub(self.sub(size, self.one), index)
                 )
@@ -336,8 +344,7 @@ class Numbers(ABC):
             return None if _LOWEST <= known <= _HIGHEST else self.false
         parts = polynomial(value)
         chosen = [one for mono in parts for one in mono if one.op == "ite"]
-        inner = [self.fits(branch) for one in chosen for branch in one.args[1:]]
-        needed = [one for one in inner if one is not None]
+        needed = [need for one in chosen for need in self._branches_fit(*one.args)]
         (mono, factor), *others = parts.items()
         is_chosen = not others and factor == 1 and len(mono) == 1 and mono[0].op == "ite"
         low, high = self._range(value)
@@ -346,6 +353,13 @@ class Numbers(ABC):
             needed.append(self.ge0(self.sub(self.whole(_HIGHEST), value)))
         both = self.all(needed)
         return None if both is self.true else both
+
+    def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
+        """What has to hold for the one of two numbers that is chosen to be an int64."""
+        for branch, chosen in ((left, condition), (right, self.negation(condition))):
+            needed = self.fits(branch)
+            if needed is not None:
+                yield self.implied(chosen, needed)
 
     def _range(self, value: Term) -> tuple[int, int]:
         """Numbers between which a whole number is, whatever the path."""
@@ -360,7 +374,7 @@ class Numbers(ABC):
 
     def _range_of(self, atom: Term) -> tuple[int, int]:
         """Numbers between which an atom is."""
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return 0, LONGEST
         if atom.op in _COUNTS:
             return 0, MOST_ITERATIONS
@@ -371,3 +385,13 @@ class Numbers(ABC):
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
         return _LOWEST, _HIGHEST
+
+
+def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
+    """What a number of a pattern has to be for the pattern to be a term, if it can be."""
+    if pattern is variable:
+        return term if term.op == "poly" else None
+    if pattern.op != term.op or pattern.data != term.data or len(pattern.args) != len(term.args):
+        return None
+    pairs = zip(pattern.args, term.args, strict=True)
+    return next(filter(None, (_matched(*pair, variable) for pair in pairs)), None)

@@ -14,13 +14,14 @@ from passes.check import load_checked
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.ir.places import MAIN
+from passes.ir.operators import op_of
+from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
 from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
@@ -29,6 +30,7 @@ from passes.verify.prove.formula import difference, formula
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
+from passes.verify.prove.scope import Scope
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
@@ -53,6 +55,31 @@ class Attempt:
 
     proof: Proof
     clues: Clues = NO_CLUES
+
+
+#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
+REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+DISTRIBUTED = "products distribute over differences"
+#: In which manners a model of recurrent operators is tried, others in the first.
+_MANNERS = (
+    Manner(written_out=False),
+    Manner(written_out=False, regrouped=True),
+    Manner(written_out=False, regrouped=True, distributed=True),
+    Manner(),
+    Manner(regrouped=True),
+)
+#: Why a proof fails in every manner.
+_IN_ANY_MANNER = {
+    "function",
+    "input",
+    "model",
+    "operator",
+    "opset",
+    "promise",
+    "random",
+    "sparse",
+    "type",
+}
 
 
 class _Unproven(Exception):
@@ -102,11 +129,33 @@ def _attempt(before: Model, after: Model, budget: float, promises: Promises) -> 
             if foreign:
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
-    algebra = Algebra()
-    algebra.terms.end = monotonic() + budget
+    end = monotonic() + budget
+    found = None
+    for manner in _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),):
+        tried = _in_manner(manner, before, after, promises, end, budget)
+        if found is None or tried.proof.is_proven:
+            found = tried
+        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+            break
+    assert found is not None
+    return found
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
+
+
+def _in_manner(
+    manner: Manner, before: Model, after: Model, promises: Promises, end: float, budget: float
+) -> Attempt:
+    """What is found in a manner until the `end` of the budget."""
+    algebra = Algebra(manner)
+    algebra.terms.end = end
     pending: list[Decisions] = [()]
     promised: Decisions = ()
-    assumed: set[str] = set()
+    assumed = {REGROUPED} if manner.regrouped else set[str]()
+    assumed |= {DISTRIBUTED} if manner.distributed else set()
     paths, answers = 0, False
     while pending:
         decisions = pending.pop()
@@ -141,7 +190,8 @@ def _attempt(before: Model, after: Model, budget: float, promises: Promises) -> 
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths))
+    scope = Scope(regrouped=manner.regrouped)
+    return Attempt(Proof("proven", assumed=assumptions, paths=paths, scope=scope))
 
 
 Decisions = tuple[tuple[Term, bool], ...]

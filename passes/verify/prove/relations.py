@@ -105,14 +105,14 @@ class Relations:
             at = self._indices(step, 1, len(dtypes))
             body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
             kept = algebra.applied_to(states[number])(at)
-            split = _unless_kept(algebra, atom_of(body), kept)
-            last = None if split is None else self._last(split[0], index)
-            if split is None or last is None:
+            condition, plain = _unless_kept(algebra, atom_of(body), kept)
+            parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
+            if parts.pop((index,), 0) != -1:
                 return None
-            lasts.add(last)
-            known = {split[0]: algebra.true, algebra.negation(split[0]): algebra.false}
+            lasts.add(algebra.sum(parts))
+            known = {condition: algebra.true, algebra.negation(condition): algebra.false}
             names = [index, *(atom_of(one) for one in at)]
-            steps.append((names, algebra.subst(split[1], known, whole=True)))
+            steps.append((names, algebra.subst(plain, known, whole=True)))
             inits.append(algebra.opened(own.args[number]))
         (last, *others) = lasts
         inner = {index.uid, *(one.uid for one in states)}
@@ -120,11 +120,6 @@ class Relations:
         if others or last.free & inner:
             return None
         return algebra.recurrence(0, states, inits, steps), last
-
-    def _last(self, condition: Term, index: Term) -> Term | None:
-        """The last iteration of which a condition holds, where it holds of all before it."""
-        parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
-        return self.algebra.sum(parts) if parts.pop((index,), 0) == -1 else None
 
     @contextmanager
     def _running(self, iteration: Term) -> Iterator[None]:
@@ -347,14 +342,12 @@ def _read(term: Term) -> Term | None:
     return atom if atom.op == "st" else None
 
 
-def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term] | None:
+def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
     """The condition without which a step is `kept`, and what it is where it holds."""
-    if body.op != "ite":
-        return None
-    condition, left, right = body.args
-    if right is kept:
-        return condition, left
-    return (algebra.negation(condition), right) if left is kept else None
+    if body.op == "ite" and body.args[1] is kept:
+        return algebra.negation(body.args[0]), body.args[2]
+    is_kept = body.op == "ite" and body.args[2] is kept
+    return (body.args[0], body.args[1]) if is_kept else (algebra.true, body)
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:

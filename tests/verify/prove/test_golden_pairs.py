@@ -28,6 +28,9 @@ PROVEN = {
     "peel": 17,
     "raise": 33,
     "unroll-partial": 5,
+    "expand/": 6,
+    "forward-cell": 2,
+    "recognize-cell": 6,
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
@@ -283,10 +285,12 @@ def clip(call: Call) -> list[Array]:
     """Bounds as attributes (floats, then of float32) or as inputs are the same."""
     x, algebra = call.array(0), call.algebra
     bounds = [call.optional(1), call.optional(2)]
+    if "min" in call.attributes:  # until opset 10, with defaults that infinities are clipped to
+        kind = np.dtype(x.dtype).type
+        numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
+        bounds = [_scalar(call, x.dtype, one) for one in numbers]
     if any(bound is not None and bound.rank for bound in bounds):
         raise NotProvable("operator", f"{call.evaluator.place()}: bounds that are no scalars")
-    if call.attributes.get("min") is not None or call.attributes.get("max") is not None:
-        raise NotProvable("operator", f"{call.evaluator.place()}: Clip with attributes")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:
@@ -307,3 +311,7 @@ def clip(call: Call) -> list[Array]:
             )
         )
     ]
+
+
+def _scalar(call: Call, dtype: str, item: Term) -> Array:
+    return Array(call.algebra, dtype, (), lambda at: item)

@@ -18,7 +18,7 @@ _MORE_REDUCERS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquar
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
 _FEW = 8
-#: What the verdict says of them.
+#: What the verdict tells of them.
 ROWS = "a row is summed up in the same order wherever it is"
 
 
@@ -116,7 +116,7 @@ def arg(call: Call) -> list[Array]:
     return [Array(algebra, INT64, tuple(shape), get)]
 
 
-def _dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
+def dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
     return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
@@ -165,7 +165,7 @@ def matmul(call: Call) -> list[Array]:
                 right.at([*own(right, indices), k, *column]),
             )
 
-        return _dot(call, left.dtype, size, pair)
+        return dot(call, left.dtype, size, pair)
 
     return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
 
@@ -204,9 +204,14 @@ def gemm(call: Call) -> list[Array]:
                 b.at([column, k] if down else [k, column]),
             )
 
-        args = [_dot(call, a.dtype, size, pair)]
+        args = [dot(call, a.dtype, size, pair)]
         if added is not None:
             args.append(added.at(indices))
+        plain = call.attributes["alpha"] == 1 and (added is None or call.attributes["beta"] == 1)
+        if plain and added is None:
+            return args[0]
+        if plain and algebra.manner.regrouped:
+            return algebra.elementwise("Add", (), a.dtype, args)
         return algebra.elementwise("Gemm", factors, a.dtype, args)
 
     return [Array(algebra, a.dtype, (rows, columns), get)]
