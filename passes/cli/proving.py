@@ -2,36 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from passes.builds.task import reproduced
-from passes.choices import PROOF_BUDGET, Executors
+from passes.choices import PROOF_BUDGET, Assumption, Executors, RuleOptions
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import check_report, complain, fail, failing, progress, tell, write
-from passes.commands.declaring import WrongValue
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Reporting
-from passes.commands.options import Executing, ProofBudget
+from passes.commands.options import Binding, Executing, ProofBudget
 from passes.errors import MISMATCH, NOT_PRODUCED
 
 app = typer.Typer()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prove(Executing, Reporting):
+class Prove(Executing, Binding, Reporting):
     """The options of `prove`."""
 
     budget: ProofBudget = PROOF_BUDGET
+    assume: Annotated[
+        Sequence[str],
+        Help(
+            "What was promised to the command that made the new model: `non-empty` that no input, "
+            "batch, time or length is empty; `valid-inputs` is always assumed.",
+            Assumption,
+        ),
+    ] = ()
+    max_trips: Annotated[
+        int | None,
+        Help(
+            "Promised: no Loop whose trip count is unknown runs more than N times.",
+            least=1,
+            metavar="N",
+        ),
+    ] = None
+    check_output: Annotated[
+        str,
+        Help(
+            "With --max-trips: the output of the new model that tells whether that was kept.",
+            metavar="NAME",
+        ),
+    ] = ""
 
     def check(self) -> None:
         """See that the executor runs both models."""
         super().check()
         if self.executor not in set(Executors):
             raise WrongValue("executor", f"is {self.executor!r}, which does not run the original")
+        if self.check_output and self.max_trips is None:
+            raise WrongValue("check_output", "is the name of an output that goes with max_trips")
+
+    def promised(self) -> RuleOptions:
+        """The promises and facts as commands that rewrite have them."""
+        return RuleOptions(
+            tuple(self.assume),
+            dims=self.dims or {},
+            shapes={name: tuple(shape) for name, shape in (self.shapes or {}).items()},
+            values=self.values or {},
+            max_trips=self.max_trips,
+            check_output=self.check_output,
+        )
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
@@ -46,17 +83,19 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     from passes.not_produced import Disagreement
     from passes.verify.inputs.given import load
     from passes.verify.prove import judging
+    from passes.verify.prove.promises import Promises, bound
 
     options = options_from(Prove, given)
     with failing():
         check_report(options.json, (before, after))
-        old, new = (load_checked(path)[0] for path in (before, after))
+        promised = options.promised()
+        old, new = bound(promised, *(load_checked(path)[0] for path in (before, after)))
         feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
         executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
         with progress() as say:
             if say is not None:
                 say("proving")
-            found = judging.judge(old, new, options.budget, executing)
+            found = judging.judge(old, new, options.budget, executing, Promises.of([promised]))
     proof = found.proof
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
@@ -68,9 +107,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
         fail(f"{after}: {proof.sentence()}", MISMATCH)
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
-    tell(
-        "\n".join([f"{after}: {proof.sentence()}", *(f"  assumed: {one}" for one in proof.assumed)])
-    )
+    tell("\n".join([f"{after}: {proof.sentence()}", *(f"  {one}" for one in proof.rests_on)]))
 
 
 _SIDES = {"before": "The original.", "after": "The model that is to answer as it does."}

@@ -321,10 +321,8 @@ class Algebra(Constants):
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
-        if known == 0:
-            return self.apply(recurrence.args[0], indices)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
-        if known is not None and self.manner.written_out and 0 < known <= most:
+        if known is not None and 0 <= known <= most * self.manner.written_out:
             made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):

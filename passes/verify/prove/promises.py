@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
+from passes.binding import Binding, as_given
 from passes.choices import Assumption, RuleOptions
+from passes.dims import declare_sizes, dims_of_inputs, write_sizes
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -18,6 +20,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.unroll.bounded import promised
 from passes.rules.unroll.trip_bounds import bound_of
+from passes.verify import signature
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.rewrites.assumptions import accepting
@@ -27,27 +30,36 @@ from passes.verify.rewrites.assumptions import accepting
 class Promises:
     """The promises of a user: `max_trips` of each Loop without a known trip count; `non_empty`: no
     input is empty, no Scan has a time, batch or length of 0. `check_output` is the output of the
-    new model that tells whether `max_trips` was kept."""
+    new model that tells whether `max_trips` was kept. `given` are facts that both models are bound
+    to, each after its option."""
 
     max_trips: int | None = None
     non_empty: bool = False
     check_output: str = ""
+    given: tuple[str, ...] = ()
 
     @staticmethod
     def of(options: Sequence[RuleOptions]) -> Promises:
         """What the options of commands promise, that run one after the other."""
+        facts = [
+            *(f"--dim {name}={size}" for one in options for name, size in one.dims.items()),
+            *(f"--shape {name}" for one in options for name in one.shapes),
+            *(f"--set {name}" for one in options for name in one.values),
+        ]
         trips = [one.max_trips for one in options if one.max_trips is not None]
         return Promises(
             min(trips, default=None),
             any(Assumption.non_empty in one.assume for one in options),
             next((one.check_output for one in options if one.check_output), ""),
+            tuple(f"{one}: so in both models" for one in dict.fromkeys(facts)),
         )
 
     def __bool__(self) -> bool:
         return self.max_trips is not None or self.non_empty
 
     def sentences(self) -> Iterator[str]:
-        """Each promise in words."""
+        """Each promise in words, after its option."""
+        yield from self.given
         if self.max_trips is not None:
             times = "iteration" if self.max_trips == 1 else "iterations"
             many = f"{self.max_trips} {times}"
@@ -73,6 +85,33 @@ class Promises:
 
 
 NO_PROMISES = Promises()
+
+
+def bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Model]:
+    """Both models with their inputs bound; of the facts, the new model may have some already.
+
+    Raises what `Binding.of` raises of the original.
+    """
+    binding = Binding(options.dims, options.shapes, options.values)
+    if not binding:
+        return before, after
+    dims = dims_of_inputs(after)
+    inputs = {value.name for value in signature.feedable(after.proto)}
+    left = Binding(
+        {
+            name: size
+            for name, size in binding.sizes.items()
+            if name in dims and (isinstance(size, int) or size in dims)
+        },
+        {name: shape for name, shape in binding.shapes.items() if name in inputs},
+        {name: value for name, value in binding.values.items() if name in inputs},
+    )
+    given = as_given(before, binding.of(before))
+    sized = copied((left.of(after) if left else after).proto)
+    outputs = declare_sizes(sized)
+    for value in given.proto.graph.output:
+        write_sizes(value.type, outputs.get(value.name))
+    return given, Model(sized, after.path)
 
 
 def _limited(model: Model, most: int) -> ModelProto:

@@ -52,6 +52,12 @@ class Proof:
         return self.scope.kind if self.is_proven else None
 
     @property
+    def rests_on(self) -> list[str]:
+        """The lines on what it assumes, and what the user promised."""
+        told = [("assumed", self.assumed), ("promised", self.promised)]
+        return [f"{word}: {one}" for word, sentences in told for one in sentences]
+
+    @property
     def line(self) -> str:
         """The verdict for a report of more than the proof."""
         return (
