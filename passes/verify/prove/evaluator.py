@@ -77,11 +77,16 @@ class Call:
         """The opset of ONNX."""
         return self.opsets[""]
 
+    @property
+    def op(self) -> str:
+        """The operator, with its domain unless that is ONNX's."""
+        return op_of(self.node)
+
     def array(self, position: int) -> Array:
         """An input that the operator needs."""
         found = self.optional(position)
         if found is None:
-            raise NotProvable("shape", f"{op_of(self.node)} without its input {position}")
+            raise NotProvable("shape", f"{self.op} without its input {position}")
         return found
 
     def optional(self, position: int) -> Array | None:
@@ -112,7 +117,7 @@ class Call:
         """Axes that may count from the end, each of them once."""
         found = [self.axis(one, rank) for one in axes]
         if len(set(found)) != len(found):
-            raise NotProvable("axis", f"{op_of(self.node)}: an axis twice")
+            raise NotProvable("axis", f"{self.op}: an axis twice")
         return found
 
     def numbers(self, position: int, name: str) -> list[int] | None:
@@ -306,7 +311,7 @@ class Evaluator:
             if function_key(function) == called_key(node):
                 return self._called(function, node, inputs)
         handler = _TABLE.get(op_of(node))
-        if node.op_type == "Constant" and len(node.attribute) != 1:
+        if op_of(node) == "Constant" and len(node.attribute) != 1:
             raise NotProvable("model", f"{self.place()}: a Constant without one value")
         tensor = constant_tensor(node)
         if tensor is not None:
@@ -377,7 +382,7 @@ def _refers(graph: GraphProto) -> bool:
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its version; None where there is none."""
-    schema = defs.get_schema(node.op_type, opset, "")
+    schema = defs.get_schema(op_of(node), opset, "")
     found: dict[str, Any] = {}
     for name, declared in schema.attributes.items():
         default = declared.default_value

@@ -111,7 +111,7 @@ class Direction:
     def gate(self, gate: int, at: tuple[Term, Term, Term], h: Read) -> Term:
         """The sum of a gate: inputs, both biases, state."""
         j = at[-1]
-        gates = GATES[self.call.node.op_type]
+        gates = GATES[self.call.op]
         wb, rb = self.bias(gate, j), self.bias(gates + gate, j)
         both = None if wb is None or rb is None else self.op("Add", wb, rb)
         return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
@@ -166,7 +166,7 @@ class Direction:
 @operator("RNN", "GRU", "LSTM")
 def cell(call: Call) -> list[Array]:
     """Every direction as a recurrence over the time; a row keeps its states beyond its length."""
-    x, algebra, op = call.array(0), call.algebra, call.node.op_type
+    x, algebra, op = call.array(0), call.algebra, call.op
     ways = _DIRECTIONS.get(call.attributes["direction"], ())
     first = bool(call.attributes.get("layout"))
     if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
@@ -253,7 +253,7 @@ def _run(
     call, algebra, dtype = one.call, one.algebra, one.dtype
     first = bool(call.attributes.get("layout"))
     zero, way = one.number(0), algebra.whole(one.way)
-    starts = [call.optional(5)] + [call.optional(6)] * (call.node.op_type == "LSTM")
+    starts = [call.optional(5)] + [call.optional(6)] * (call.op == "LSTM")
 
     def initial(given: Array | None) -> Array:
         if given is None:
@@ -270,7 +270,7 @@ def _run(
     names = ("h", "c")[: len(starts)]
     placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
-    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.node.op_type]
+    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.op]
     memo: dict[Indices, list[Term]] = {}
 
     def made(number: int, at: Indices) -> Term:
@@ -325,7 +325,7 @@ def _end(array: Array, state: State, time: Term) -> Array:
 
 def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
-    algebra, op, first = call.algebra, call.node.op_type, bool(call.attributes.get("layout"))
+    algebra, op, first = call.algebra, call.op, bool(call.attributes.get("layout"))
     gates, count = GATES[op], algebra.whole(ways)
     whole = algebra.scaled(hidden, gates)
     state = (batch, count, hidden) if first else (count, batch, hidden)
@@ -381,7 +381,7 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     Raises:
         NotProvable: one is unknown, or has no parameter where runtimes differ.
     """
-    default = _FUNCTIONS[call.node.op_type]
+    default = _FUNCTIONS[call.op]
     given = call.attributes.get("activations")
     names = [one.decode() for one in given] if given else [*default] * ways
     if len(names) < len(default) * ways or not ways:

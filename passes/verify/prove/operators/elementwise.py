@@ -118,7 +118,7 @@ def _given(call: Call) -> list[Array]:
 def unary(call: Call) -> list[Array]:
     """An operator of one input."""
     x = call.array(0)
-    algebra, op, attributes = call.algebra, call.node.op_type, meant(call)
+    algebra, op, attributes = call.algebra, call.op, meant(call)
     if op == "Neg" and x.dtype == INT64:
         return [x.like(lambda at: algebra.scaled(x.at(at), -1))]
     return [x.like(lambda at: algebra.elementwise(op, attributes, x.dtype, [x.at(at)]))]
@@ -134,7 +134,7 @@ def identity(call: Call) -> list[Array]:
 def arithmetic(call: Call) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
-    algebra, op, attributes, dtype = call.algebra, call.node.op_type, meant(call), arrays[0].dtype
+    algebra, op, attributes, dtype = call.algebra, call.op, meant(call), arrays[0].dtype
     if len(arrays) == 1 and op != "Sum":  # which makes 0 of -0
         return arrays
     if op != "Pow":
@@ -199,7 +199,7 @@ def comparison(call: Call) -> list[Array]:
     """Comparisons; of int64, the sign of a difference."""
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
-    algebra, op = call.algebra, call.node.op_type
+    algebra, op = call.algebra, call.op
     if op.startswith("Greater"):
         left, right, op = right, left, op.replace("Greater", "Less")
 
@@ -220,7 +220,7 @@ def comparison(call: Call) -> list[Array]:
 @operator("And", "Or", "Xor", "Not")
 def logic(call: Call) -> list[Array]:
     """Bools are formulas."""
-    algebra, op, arrays = call.algebra, call.node.op_type, _given(call)
+    algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
         raise NotProvable("type", f"{call.evaluator.place()}: {op} of no bools")
 
@@ -239,7 +239,7 @@ def logic(call: Call) -> list[Array]:
 @operator("IsNaN", "IsInf")
 def tests(call: Call) -> list[Array]:
     """Tests of floats."""
-    x, op, attributes = call.array(0), call.node.op_type, meant(call)
+    x, op, attributes = call.array(0), call.op, meant(call)
     return [x.like(lambda at: call.algebra.elementwise(op, attributes, BOOL, [x.at(at)]), BOOL)]
 
 
@@ -257,7 +257,7 @@ def where(call: Call) -> list[Array]:
 def cast(call: Call) -> list[Array]:
     """Another element type."""
     x = call.array(0)
-    like = call.node.op_type == "CastLike"
+    like = call.op == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
     algebra = call.algebra
     how = tuple(

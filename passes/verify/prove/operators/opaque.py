@@ -12,7 +12,7 @@ from onnx import GraphProto, TypeProto, checker, defs, helper, numpy_helper, sha
 from passes.analysis.safety.randomness import first_random
 from passes.converters.steps import Identical
 from passes.converters.table import steps
-from passes.ir.operators import is_onnx_domain, op_of, plain_domain
+from passes.ir.operators import is_onnx_domain
 from passes.ir.places import graphs_below, owners
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.verify.prove.algebra import BOOL, INT64
@@ -37,7 +37,7 @@ def opaque(call: Call) -> list[Array]:
         NotProvable: it draws random numbers, has bodies, or a type of an output is unknown.
     """
     node, algebra = call.node, call.algebra
-    place = f"{call.evaluator.place()}: {op_of(node)}"
+    place = f"{call.evaluator.place()}: {call.op}"
     if first_random(call.evaluator.model, [node]) is not None:
         raise NotProvable("random", f"{place} draws random numbers")
     if any(one.g.node or one.graphs for one in node.attribute):
@@ -45,9 +45,9 @@ def opaque(call: Call) -> list[Array]:
     types = _types(call)
     call.evaluator.assumed.add(ALIKE)
     args, kinds = _arguments(call)
-    key = (plain_domain(node.domain), node.op_type, *_meaning(call), kinds)
+    key = (call.op, *_meaning(call), kinds)
     answers = algebra.opaque(BOOL, "answers", (*key, BOOL), args)
-    call.evaluator.require(answers, f"{op_of(node)} answers")
+    call.evaluator.require(answers, f"{call.op} answers")
     outputs = []
     for number, name in enumerate(node.output):
         dtype, dims = types.get(name, (BOOL, ()))
@@ -90,8 +90,8 @@ def _meaning(call: Call) -> tuple[int, tuple[object, ...]]:
         given = helper.get_attribute_value
         found = {one.name: given(one) for one in node.attribute}
         return call.opsets.get(node.domain, 0), _told(found)
-    version = defs.get_schema(node.op_type, call.opset, "").since_version
-    for step in steps(node.op_type, call.opset, defs.onnx_opset_version()):
+    version = defs.get_schema(call.op, call.opset, "").since_version
+    for step in steps(call.op, call.opset, defs.onnx_opset_version()):
         if not isinstance(step, Identical):
             break
         version = step.version
@@ -143,7 +143,7 @@ def _inferred(call: Call) -> dict[str, Kind]:
         if known_numbers is not None:
             values[name] = numpy_helper.from_array(known_numbers, name)
     try:
-        schema = defs.get_schema(node.op_type, call.opset, "")
+        schema = defs.get_schema(call.op, call.opset, "")
         imports = [helper.make_opsetid("", call.opset)]
         found = shape_inference.infer_node_outputs(
             schema, node, types, input_data=values, opset_imports=imports
@@ -159,7 +159,7 @@ def _inferred(call: Call) -> dict[str, Kind]:
 
 
 def _sizes(call: Call, dims: Dims, symbols: Mapping[str, Term]) -> tuple[Term | None, ...]:
-    if call.node.op_type in _ROUNDED:
+    if call.op in _ROUNDED:
         return (None,) * len(dims)
     whole = call.algebra.whole
     return tuple(
@@ -192,7 +192,7 @@ def _declared(call: Call, name: str) -> Kind:
                     found.add((elem_type_of(value.type), None if dims is None else len(dims)))
     element, rank = next(iter(found), (0, None))
     if len(found) != 1 or not element or rank is None:
-        what = f"{op_of(call.node)} is not modelled, the type of {name!r} is unknown"
+        what = f"{call.op} is not modelled, the type of {name!r} is unknown"
         raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(element), (None,) * rank

@@ -35,7 +35,7 @@ def _reduced(
 @operator(*_REDUCERS, *_MORE_REDUCERS)
 def reduction(call: Call) -> list[Array]:
     """Over the given axes, or all."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
     if not given and call.attributes.get("noop_with_empty_axes"):
         raise NotProvable("operator", f"{call.evaluator.place()}: {op} over no axes")
@@ -93,7 +93,7 @@ def _exactly(call: Call, op: str, items: list[Term]) -> Term:
 @operator("ArgMax", "ArgMin")
 def arg(call: Call) -> list[Array]:
     """The index of the extreme of a row."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     keep = bool(call.attributes["keepdims"])
@@ -220,7 +220,7 @@ def gemm(call: Call) -> list[Array]:
 @operator("Softmax", "LogSoftmax", "LpNormalization")
 def rows(call: Call) -> list[Array]:
     """An operator of a row and a place in it."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     block = call.opset < 13 and op != "LpNormalization"
