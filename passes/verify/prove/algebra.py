@@ -1,4 +1,4 @@
-"""What binds variables, recurrences, and terms with values in the place of variables."""
+"""Binders of variables, recurrences, and terms with values in the place of variables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 @dataclass(frozen=True)
 class Manner:
-    """How a proof reads terms: whether recurrences of a few iterations are `written_out`,
-    whether sums are `regrouped`, as if numbers added up to the same in any order, and whether
-    products are `distributed` over differences."""
+    """A manner in which a proof reads terms: whether recurrences of a few iterations are
+    `written_out`, whether sums are `regrouped`, as if numbers added up to the same in any order,
+    and whether products are `distributed` over differences."""
 
     written_out: bool = True
     regrouped: bool = False
@@ -50,7 +50,7 @@ class Algebra(Constants):
         return self.terms.lam(height, bound, self.subst(body, values))
 
     def apply(self, function: Term, values: Sequence[Value]) -> Term:
-        """What a function gives at these values."""
+        """The result of a function at these values."""
         assert isinstance(function.data, tuple)
         return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
 
@@ -163,8 +163,8 @@ class Algebra(Constants):
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
     def trips(self, limit: Term, condition: Term) -> Term:
-        """How often a loop iterates that has to meet a condition, a function of the number of the
-        iteration before, for another iteration; at most `limit` times, where that is a number.
+        """The number of iterations of a loop that has to meet a condition, a function of the number
+        of the iteration before, for another iteration; at most `limit` times, where that is a number.
 
         Iterations that follow for certain are counted apart.
         """
@@ -248,7 +248,7 @@ class Algebra(Constants):
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
     ) -> Term | None:
-        """What IEEE 754 gives of constants, and of a Cast there and back."""
+        """The result by IEEE 754 for constants, and for a Cast there and back."""
         (first, *_) = args
         if op == "Cast":
             assert isinstance(attributes, tuple)
@@ -317,7 +317,7 @@ class Algebra(Constants):
         return self.opaque(data[-1], "red", data, (*sizes, body))
 
     def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
-        """What the first state of a recurrence is before an iteration."""
+        """The first state of a recurrence before an iteration."""
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
@@ -345,7 +345,7 @@ class Algebra(Constants):
         return self._states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
-        """What the first state of a recurrence is after an iteration."""
+        """The first state of a recurrence after an iteration."""
         assert isinstance(recurrence.data, tuple)
         count = len(recurrence.data)
 

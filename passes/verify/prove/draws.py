@@ -41,7 +41,7 @@ _MOST_CONSTANTS = 4
 
 @dataclass(frozen=True)
 class Clues:
-    """What the answer depends on where a proof ended: the decisions of its path, and terms."""
+    """The decisions and terms on which the answer depends where a proof ended."""
 
     decisions: tuple[tuple[Term, bool], ...] = ()
     terms: tuple[Term, ...] = ()
@@ -213,7 +213,7 @@ _COMPUTED: Mapping[str, Callable[..., int]] = {
 
 @dataclass(frozen=True)
 class _Floats:
-    """How floats are drawn: in a `style`, times `scale`, which is that of one input in turn where
+    """A way to draw floats: in a `style`, times `scale`, which is that of one input in turn where
     it is `alone`."""
 
     style: Style

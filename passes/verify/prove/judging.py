@@ -31,7 +31,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Executing:
-    """How to execute models that are not proven equal: `budget` in seconds, `given` inputs come
+    """The way to execute models that are not proven equal: `budget` in seconds, `given` inputs come
     first."""
 
     executor: str = Executors.both

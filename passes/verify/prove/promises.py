@@ -1,4 +1,4 @@
-"""What a user promises of the inputs, as facts of the original: where one is broken, it fails."""
+"""The promises of a user as facts of the original, which fails if one is broken."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Promises:
 
     @staticmethod
     def of(options: Sequence[RuleOptions]) -> Promises:
-        """What the options of commands promise, that run one after the other."""
+        """The promises in the options of commands that run one after the other."""
         facts = [
             *(f"--dim {name}={size}" for one in options for name, size in one.dims.items()),
             *(f"--shape {name}" for one in options for name in one.shapes),

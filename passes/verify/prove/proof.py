@@ -1,4 +1,4 @@
-"""What a proof gives: the verdict as data, and its sentence."""
+"""The result of a proof: the verdict as data, and its sentence."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Proof:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the models are proven equal."""
+        """True if the models are proven equal."""
         return self.verdict == "proven"
 
     @property
     def kind(self) -> ProofScope | None:
-        """What it is proven for; None if it is not."""
+        """The scope of the proof; None if there is no proof."""
         return self.scope.kind if self.is_proven else None
 
     @property
@@ -82,6 +82,6 @@ class Proof:
             parts.append(f"output {self.output}{within}: {differ}")
         parts += [one for one in (self.node, self.detail) if one]
         cases = [f"({one})" if " or " in one else one for one in self.where]
-        where = f"; where {' and '.join(cases)}" if cases else ""
+        where = f"; if {' and '.join(cases)}" if cases else ""
         at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
         return f"{': '.join(parts)}{where}{at_sizes}"

@@ -104,7 +104,7 @@ def prove(
 def attempt(
     before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
 ) -> Attempt:
-    """What `prove` finds, and at which terms it ended."""
+    """The proof that `prove` returns, and the terms at which it ended."""
     found = _attempt(before, after, budget, promises)
     return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
 
@@ -149,7 +149,7 @@ def _has_cells(model: Model) -> bool:
 def _in_manner(
     manner: Manner, before: Model, after: Model, promises: Promises, end: float, budget: float
 ) -> Attempt:
-    """What is found in a manner until the `end` of the budget."""
+    """The attempt in one manner, until the `end` of the budget."""
     algebra = Algebra(manner)
     algebra.terms.end = end
     pending: list[Decisions] = [()]
@@ -199,7 +199,7 @@ Decisions = tuple[tuple[Term, bool], ...]
 
 @dataclass
 class _Ended:
-    """How a proof ended on a path."""
+    """The end of a proof on a path."""
 
     algebra: Algebra
     decisions: Decisions
@@ -269,7 +269,7 @@ def _path(old: Evaluator, after: Model, ended: _Ended) -> bool:
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
-    """What a model makes of any inputs that another one, or itself, declares."""
+    """The outputs of a model for any inputs that another one, or itself, declares."""
     model = evaluator.model.proto
     fed = signature.feedable(declared.proto if declared else model)
     opsets = versions(model.opset_import)
@@ -367,7 +367,7 @@ def _unlike(
     variables: Sequence[Term],
     cases: Sequence[Term],
 ) -> _Unproven:
-    """What is not shown equal of an output, in these cases of its indices."""
+    """The parts of an output that are not shown equal, in these cases of its indices."""
     before, after, within = difference(left, right, variables)
     detail = ", ".join(formula(one, variables) for one in cases)
     told = {"detail": f"for {detail}"} if detail else {}

@@ -19,7 +19,7 @@ _STEPS = 400
 
 
 class Relations:
-    """What the recurrences in some terms are to each other, under what is known now."""
+    """The relations between the recurrences in some terms, by the facts known now."""
 
     def __init__(self, algebra: Algebra, terms: Iterable[Term]) -> None:
         self.algebra = algebra
@@ -161,7 +161,7 @@ class Relations:
                     yield other, begin
 
     def _orders(self, recurrence: Term) -> list[int]:
-        """How the states before the first iterations are sorted; equal ones are sorted alike."""
+        """The orders of the states before the first iterations; equal ones have one order."""
         algebra = self.algebra
         at = self._indices(recurrence.args[0], 0, 0)
         orders: list[int] = []
@@ -175,7 +175,7 @@ class Relations:
     def _strides(
         self, other: Term, begin: Term, at: tuple[Term, ...], first: Term
     ) -> Iterator[Term]:
-        """How many iterations of the other one an iteration may be, by the state after one."""
+        """The numbers of iterations of the other one that one may be, by the state after it."""
         algebra = self.algebra
         read = _read(first)
         if read is not None and read.args[0] is other and read.args[2:] == at:
@@ -327,7 +327,7 @@ class Relations:
         return all(map(self.alike, left.args, reversed(right.args)))
 
     def _unfolded(self, read: Term) -> Term | None:
-        """What a state is made of by the last iteration, if there is one for certain."""
+        """A state as the last iteration makes it, if there is one for certain."""
         last = self.algebra.sub(read.args[1], self.algebra.one)
         if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
             return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])

@@ -1,4 +1,4 @@
-"""What a proof holds for: everything, or the sizes and integers that were drawn."""
+"""The scope of a proof: everything, or the sizes and integers that were drawn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _written(elements: tuple[int | bool | str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a proof covers.
+    """The inputs that a proof covers.
 
     `draws` are the cases if it is not `symbolic`; a symbolic proof that is `regrouped` holds up to
     the order of summation. `decisions` is the number of conditions on floats after which a run was

@@ -38,7 +38,7 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class Unequal:
-    """Why two models are not shown equal: a code and a sentence."""
+    """The reason for which two models are not shown equal: a code and a sentence."""
 
     code: str
     detail: str
@@ -46,7 +46,7 @@ class Unequal:
 
 @dataclass
 class Found:
-    """What comparing a pair found: the draws at which both answer, pairs of terms that differ in
+    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
     outputs of equal shapes, how many elements and runs were compared, and whether runs were left
     out for too many decisions."""
 
@@ -104,7 +104,7 @@ class Comparison:
             except Unmodelled as error:
                 return Unequal(error.code, str(error))
             except TookTooLong:
-                return Unequal("budget", "the time is over")
+                return Unequal("budget", "the time is used up")
             except CannotRun as error:
                 return Unequal("operator", str(error))
             except CannotDraw as error:
@@ -229,7 +229,7 @@ class Comparison:
         return ""
 
     def _draw(self, feeds: Feeds) -> Draw:
-        """What is fixed of these inputs."""
+        """The sizes and elements of these inputs that are fixed."""
         fixed = [(name, one) for name, one in feeds.items() if name in self.wanted]
         return Draw(
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),

@@ -1,4 +1,4 @@
-"""What operators do to arrays of term numbers."""
+"""The operators on arrays of term numbers."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ class Operator:
     def _opaque(self, arrays: list[Array | None], witness: Sequence[Array]) -> list[Array]:
         """Terms of all operands."""
         if self.op in _OF_ELEMENTS:
-            raise Unmodelled("operator", f"the sizes that {self.op} gives depend on floats")
+            raise Unmodelled("operator", f"sizes of outputs of {self.op} depend on floats")
         machine = self.evaluator.machine
         data: list[object] = [self.attributes, self.call.version if ":" in self.op else 0]
         if draws_anew(self.node):

@@ -170,10 +170,14 @@ def cell(call: Call) -> list[Array]:
     ways = _DIRECTIONS.get(call.attributes["direction"], ())
     first = bool(call.attributes.get("layout"))
     if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {x.dtype}")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of {x.dtype} is not modelled"
+        )
     clip = call.attributes.get("clip")
     if clip is not None and not clip > 0:
-        raise NotProvable("operator", f"{call.evaluator.place()}: a clip that is not positive")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: a clip of 0 or less is not modelled"
+        )
     time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(2).shape[2]
     _fits(call, len(ways), batch, hidden)
     functions = _activations(call, len(ways))
@@ -249,7 +253,7 @@ def _chosen(algebra: Algebra, way: Term, values: Sequence[Term]) -> Term:
 def _run(
     one: Direction, time: Term, batch: Term, lengths: Array | None
 ) -> tuple[Array, list[Array]]:
-    """What a direction collects, [time, batch, hidden], and its final states."""
+    """The rows that a direction collects, [time, batch, hidden], and its final states."""
     call, algebra, dtype = one.call, one.algebra, one.dtype
     first = bool(call.attributes.get("layout"))
     zero, way = one.number(0), algebra.whole(one.way)
@@ -287,7 +291,7 @@ def _run(
         return memo[at][number]
 
     def runs(iteration: Term, b: Term) -> Term:
-        """Whether a row has an element at this iteration."""
+        """The condition that a row has an element at this iteration."""
         if lengths is None:
             return algebra.true
         place = algebra.add(one.time(iteration), algebra.one)
@@ -340,18 +344,21 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     given = call.attributes.get("hidden_size")
     if given is not None:
         call.evaluator.given(
-            algebra.eq0(algebra.sub(hidden, algebra.whole(given))), "the hidden size"
+            algebra.eq0(algebra.sub(hidden, algebra.whole(given))),
+            "the hidden size is that of the weights",
         )
     for position, sizes in wanted.items():
         array = call.optional(position)
         if array is None:
             continue
         if array.rank != len(sizes) or array.dtype != call.array(0).dtype:
-            raise NotProvable("operator", f"{call.evaluator.place()}: {op} of odd inputs")
+            raise NotProvable(
+                "operator", f"{call.evaluator.place()}: an input of {op} has another rank or type"
+            )
         for size, own in zip(sizes, array.shape, strict=True):
             if size is not own:
                 call.evaluator.assumed.add(FITS)
-                call.evaluator.same(size, own, "sizes of a cell")
+                call.evaluator.same(size, own, "the sizes of its inputs agree")
 
 
 def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
@@ -360,8 +367,12 @@ def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
     if found is None:
         return None
     if found.rank != 1 or found.dtype not in ("int32", INT64):
-        raise NotProvable("operator", f"{call.evaluator.place()}: lengths of {found.dtype}")
-    call.evaluator.given(algebra.eq0(algebra.sub(batch, found.shape[0])), "as many lengths")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: lengths are {found.dtype} of rank {found.rank}"
+        )
+    call.evaluator.given(
+        algebra.eq0(algebra.sub(batch, found.shape[0])), "there are as many lengths as rows"
+    )
     lengths = found
     if found.dtype != INT64:
         lengths = found.like(
@@ -385,7 +396,10 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     given = call.attributes.get("activations")
     names = [one.decode() for one in given] if given else [*default] * ways
     if len(names) < len(default) * ways or not ways:
-        raise NotProvable("operator", f"{call.evaluator.place()}: {len(names)} activations")
+        raise NotProvable(
+            "operator",
+            f"{call.evaluator.place()}: {len(names)} activations, not {len(default) * ways}",
+        )
     lists = {n: iter(call.attributes.get(f"activation_{n}") or ()) for n in ("alpha", "beta")}
     found = [_activation(call, name, lists) for name in names]
     size = len(default)
@@ -395,11 +409,13 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
 def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
     names = [name for name in _PARAMETERS if name.lower() == written.lower()]
     if not names:
-        raise NotProvable("operator", f"{call.evaluator.place()}: the activation {written!r}")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: the activation {written!r} is not modelled"
+        )
     (name,) = names
     given = {one: next(lists[one], None) for one in _PARAMETERS[name]}
     if name in _NO_DEFAULT and None in given.values():
-        raise NotProvable("operator", f"{call.evaluator.place()}: {name} without its parameters")
+        raise NotProvable("operator", f"{call.evaluator.place()}: {name} has no parameters")
     algebra, dtype = call.algebra, call.array(0).dtype
 
     def op(name: str, *args: Term) -> Term:

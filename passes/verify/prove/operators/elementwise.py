@@ -76,7 +76,7 @@ def _spread(call: Call, array: Array, shape: tuple[Term, ...]) -> Array:
     alone = [
         size is not whole
         and call.evaluator.decide(
-            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts"
+            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts is 1"
         )
         for size, whole in zip(array.shape, shape[skipped:], strict=True)
     ]
@@ -147,7 +147,7 @@ def arithmetic(call: Call) -> list[Array]:
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
     if op in ("Div", "Mod") and "int" in dtype:
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype}")
+        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype} is not modelled")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
@@ -159,7 +159,7 @@ def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
     """See that arrays have equal sizes. Raises NotProvable."""
     for array in arrays[1:]:
         if array.rank != arrays[0].rank:
-            raise NotProvable("operator", f"{call.evaluator.place()}: ranks that differ")
+            raise NotProvable("operator", f"{call.evaluator.place()}: ranks differ")
         for left, right in zip(arrays[0].shape, array.shape, strict=True):
             equal = call.algebra.eq0(call.algebra.sub(left, right))
             call.evaluator.given(equal, "operands have equal sizes")
@@ -176,7 +176,9 @@ def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
         low = algebra.sub(value, algebra.whole(lowest))
         positive[name] = algebra.is_not_negative(low)
     if not positive["by"] or (op == "Div" and not positive["value"]) or call.attributes.get("fmod"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of numbers of any sign")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of numbers of unknown sign is not modelled"
+        )
     quotient = algebra.idiv if op == "Div" else algebra.imod
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
 
@@ -187,7 +189,9 @@ def prelu(call: Call) -> list[Array]:
     x = call.array(0)
     made = arithmetic(call)
     if made[0].rank != x.rank:
-        raise NotProvable("operator", f"{call.evaluator.place()}: a slope of more axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: the slope has more axes than the data"
+        )
     for size, own in zip(made[0].shape, x.shape, strict=True):
         equal = call.algebra.eq0(call.algebra.sub(size, own))
         call.evaluator.given(equal, "the slope broadcasts to the data")
@@ -222,7 +226,7 @@ def logic(call: Call) -> list[Array]:
     """Bools are formulas."""
     algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
-        raise NotProvable("type", f"{call.evaluator.place()}: {op} of no bools")
+        raise NotProvable("type", f"{call.evaluator.place()}: an operand of {op} is no bool")
 
     def element(at: list[Term]) -> Term:
         if op == "Not":
@@ -249,7 +253,7 @@ def where(call: Call) -> list[Array]:
     condition, left, right = _given(call)
     call.alike(left, right)
     if condition.dtype != BOOL:
-        raise NotProvable("type", f"{call.evaluator.place()}: a condition of {condition.dtype}")
+        raise NotProvable("type", f"{call.evaluator.place()}: the condition is {condition.dtype}")
     return elementwise(call, [condition, left, right], left.dtype, lambda at: call.algebra.ite(*at))
 
 
@@ -290,7 +294,7 @@ def clip(call: Call) -> list[Array]:
         numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
         bounds = [_scalar(call, x.dtype, one) for one in numbers]
     if any(bound is not None and bound.rank for bound in bounds):
-        raise NotProvable("operator", f"{call.evaluator.place()}: bounds that are no scalars")
+        raise NotProvable("operator", f"{call.evaluator.place()}: a bound is no scalar")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:

@@ -41,7 +41,7 @@ def opaque(call: Call) -> list[Array]:
     if first_random(call.evaluator.model, [node]) is not None:
         raise NotProvable("random", f"{place} draws random numbers")
     if any(one.g.node or one.graphs for one in node.attribute):
-        raise NotProvable("operator", f"{place} has bodies")
+        raise NotProvable("operator", f"{place} has bodies and is not modelled")
     types = _types(call)
     call.evaluator.assumed.add(ALIKE)
     args, kinds = _arguments(call)
@@ -192,7 +192,7 @@ def _declared(call: Call, name: str) -> Kind:
                     found.add((elem_type_of(value.type), None if dims is None else len(dims)))
     element, rank = next(iter(found), (0, None))
     if len(found) != 1 or not element or rank is None:
-        what = f"{call.op} is not modelled, the type of {name!r} is unknown"
+        what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
         raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(element), (None,) * rank

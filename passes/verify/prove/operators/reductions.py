@@ -38,7 +38,9 @@ def reduction(call: Call) -> list[Array]:
     x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
     if not given and call.attributes.get("noop_with_empty_axes"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} over no axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} over no axes is not modelled"
+        )
     axes = sorted(call.axes(given or range(x.rank), x.rank))
     keep = bool(call.attributes["keepdims"])
     algebra = call.algebra
@@ -51,7 +53,9 @@ def reduction(call: Call) -> list[Array]:
         for axis in axes:
             low = algebra.sub(x.shape[axis], algebra.one)
             if not algebra.is_not_negative(low):
-                raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+                raise NotProvable(
+                    "empty", f"{call.evaluator.place()}: {op} may have nothing to reduce"
+                )
     call.evaluator.assumed.add(ROWS)
     counts = [algebra.number(x.shape[axis]) for axis in axes]
     few = None
@@ -99,7 +103,7 @@ def arg(call: Call) -> list[Array]:
     keep = bool(call.attributes["keepdims"])
     low = algebra.sub(x.shape[axis], algebra.one)
     if not algebra.is_not_negative(low):
-        raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+        raise NotProvable("empty", f"{call.evaluator.place()}: {op} may have nothing to reduce")
     last = bool(call.attributes.get("select_last_index"))
 
     def get(indices: Sequence[Term]) -> Term:
@@ -129,7 +133,7 @@ def matmul(call: Call) -> list[Array]:
     call.alike(left, right)
     algebra = call.algebra
     if not left.rank or not right.rank:
-        raise NotProvable("shape", f"{call.evaluator.place()}: MatMul of a scalar")
+        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of MatMul is a scalar")
     call.evaluator.assumed.add(ROWS)
     size = left.shape[-1]
     call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
@@ -153,7 +157,9 @@ def matmul(call: Call) -> list[Array]:
         outer = one.shape[:-2]
         for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
             if size_ is not whole and size_ is not algebra.one:
-                raise NotProvable("shape", f"{call.evaluator.place()}: a batch of equal sizes")
+                raise NotProvable(
+                    "shape", f"{call.evaluator.place()}: it is unknown which batch size broadcasts"
+                )
 
     def get(indices: Sequence[Term]) -> Term:
         row = list(indices[len(batch) : len(batch) + len(rows)])
@@ -181,7 +187,7 @@ def gemm(call: Call) -> list[Array]:
     algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
     call.evaluator.assumed.add(ROWS)
     if a.rank != 2 or b.rank != 2:
-        raise NotProvable("shape", f"{call.evaluator.place()}: Gemm of no matrices")
+        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of Gemm is no matrix")
     rows, size = reversed(a.shape) if across else a.shape
     inner, columns = reversed(b.shape) if down else b.shape
     call.evaluator.same(size, inner, "the inner sizes agree")
@@ -192,7 +198,7 @@ def gemm(call: Call) -> list[Array]:
         spread = broadcast(call, target, c)
         for made, wanted in zip(spread[0].shape, (rows, columns), strict=True):
             equal = algebra.eq0(algebra.sub(made, wanted))
-            call.evaluator.given(equal, "what is added broadcasts to the product")
+            call.evaluator.given(equal, "the addend broadcasts to the product")
         added = spread[1]
 
     def get(indices: Sequence[Term]) -> Term:
@@ -225,7 +231,9 @@ def rows(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], x.rank)
     block = call.opset < 13 and op != "LpNormalization"
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of a block of axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of several axes at once is not modelled"
+        )
     call.evaluator.assumed.add(ROWS)
     data = (op, call.attributes.get("p"), x.dtype)
 
