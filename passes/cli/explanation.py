@@ -48,9 +48,8 @@ def meaning(code: str, rule: str) -> str:
 def explanation(subject: str) -> str | None:
     """The text for a rule or a code, of a refusal or a proof; None for what is neither."""
     rules = load_rules()
-    if subject in rules:
-        return f"{subject}: {rules[subject].documentation}"
-    lines = [
+    lines = [f"{subject}: {rules[subject].documentation}"] if subject in rules else []
+    lines += [
         f"{subject} ({name}): {rule.refusal_codes[subject]}"
         for name, rule in sorted(rules.items())
         if subject in rule.refusal_codes

@@ -164,7 +164,7 @@ class Algebra(Constants):
 
     def trips(self, limit: Term, condition: Term) -> Term:
         """The number of iterations of a loop that has to meet a condition, a function of the number
-        of the iteration before, for another iteration; at most `limit` times, where that is a number.
+        of the iteration before, for another iteration; at most `limit` times, if that is a number.
 
         Iterations that follow for certain are counted apart.
         """
