@@ -346,7 +346,6 @@ def _equal(
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
         choice = algebra.choice(left, right)
-        choice = choice or next((one for one in cases if not one.free), None)
         if choice is not None:
             raise Fork(choice)
         indices = ", ".join(formula(one, variables) for one in variables)
