@@ -269,7 +269,7 @@ class Algebra(Constants):
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
-        exact = _EXACT_OPERATORS.get(op)
+        exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
         values, read = [], set()
@@ -322,7 +322,7 @@ class Algebra(Constants):
         dtypes = recurrence.data
         known = self.number(iteration)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
-        if known is not None and 0 <= known <= most * self.manner.written_out:
+        if known is not None and 0 <= known <= (most if self.manner.written_out else 0):
             made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
@@ -418,7 +418,7 @@ _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-_EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
+EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,

@@ -11,6 +11,7 @@ from onnx import NodeProto, defs
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, attributes_of, operator
+from passes.verify.prove.families import ACTIVATIONS
 from passes.verify.prove.operators.elementwise import exact
 from passes.verify.prove.operators.reductions import ROWS, dot
 from passes.verify.prove.states import Iteration, State, before, solved
@@ -25,20 +26,7 @@ _FUNCTIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", 
 #: How many gates each operator has.
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _DIRECTIONS = {b"forward": (False,), b"reverse": (True,), b"bidirectional": (False, True)}
-#: Activations by the parameters that they take; a None has no default on which runtimes agree.
-_PARAMETERS: Mapping[str, Sequence[str]] = {
-    "Affine": ("alpha", "beta"),
-    "Elu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "LeakyRelu": ("alpha",),
-    "Relu": (),
-    "ScaledTanh": ("alpha", "beta"),
-    "Sigmoid": (),
-    "Softplus": (),
-    "Softsign": (),
-    "Tanh": (),
-    "ThresholdedRelu": ("alpha",),
-}
+#: Activations whose parameters have no default on which runtimes agree.
 _NO_DEFAULT = {"Affine", "ScaledTanh", "ThresholdedRelu"}
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
@@ -407,13 +395,13 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
 
 
 def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
-    names = [name for name in _PARAMETERS if name.lower() == written.lower()]
+    names = [name for name in ACTIVATIONS if name.lower() == written.lower()]
     if not names:
         raise NotProvable(
             "operator", f"{call.evaluator.place()}: the activation {written!r} is not modelled"
         )
     (name,) = names
-    given = {one: next(lists[one], None) for one in _PARAMETERS[name]}
+    given = {one: next(lists[one], None) for one in ACTIVATIONS[name]}
     if name in _NO_DEFAULT and None in given.values():
         raise NotProvable("operator", f"{call.evaluator.place()}: {name} has no parameters")
     algebra, dtype = call.algebra, call.array(0).dtype

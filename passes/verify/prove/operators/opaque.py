@@ -7,12 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, TypeProto, checker, defs, helper, numpy_helper, shape_inference
+from onnx import (
+    GraphProto,
+    NodeProto,
+    TypeProto,
+    checker,
+    defs,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
 
 from passes.analysis.safety.randomness import first_random
 from passes.converters.steps import Identical
 from passes.converters.table import steps
-from passes.ir.operators import is_onnx_domain
+from passes.ir.operators import is_onnx_domain, op_of, plain_domain
 from passes.ir.places import graphs_below, owners
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.verify.prove.algebra import BOOL, INT64
@@ -45,7 +54,7 @@ def opaque(call: Call) -> list[Array]:
     types = _types(call)
     call.evaluator.assumed.add(ALIKE)
     args, kinds = _arguments(call)
-    key = (call.op, *_meaning(call), kinds)
+    key = (plain_domain(node.domain), call.op, *meaning(node, call.opsets), kinds)
     answers = algebra.opaque(BOOL, "answers", (*key, BOOL), args)
     call.evaluator.require(answers, f"{call.op} answers")
     outputs = []
@@ -83,15 +92,14 @@ def _arguments(call: Call) -> tuple[list[Term], tuple[object, ...]]:
     return args, tuple(kinds)
 
 
-def _meaning(call: Call) -> tuple[int, tuple[object, ...]]:
+def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[object, ...]]:
     """The newest version in which a node means the same, and its attributes there."""
-    node = call.node
     if not is_onnx_domain(node.domain):
         given = helper.get_attribute_value
         found = {one.name: given(one) for one in node.attribute}
-        return call.opsets.get(node.domain, 0), _told(found)
-    version = defs.get_schema(call.op, call.opset, "").since_version
-    for step in steps(call.op, call.opset, defs.onnx_opset_version()):
+        return opsets.get(node.domain, 0), _told(found)
+    version = defs.get_schema(op_of(node), opsets[""], "").since_version
+    for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()):
         if not isinstance(step, Identical):
             break
         version = step.version

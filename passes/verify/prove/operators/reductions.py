@@ -10,11 +10,10 @@ from math import prod
 from passes.verify.prove.algebra import INT64
 from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
+from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
 from passes.verify.prove.terms import Term
 
-_REDUCERS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1")
-_MORE_REDUCERS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
 _FEW = 8
@@ -32,7 +31,7 @@ def _reduced(
     return algebra.reduced(data, tuple(sizes), algebra.close(variables, inner))
 
 
-@operator(*_REDUCERS, *_MORE_REDUCERS)
+@operator(*REDUCTIONS)
 def reduction(call: Call) -> list[Array]:
     """Over the given axes, or all."""
     x, op = call.array(0), call.op
