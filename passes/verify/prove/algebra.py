@@ -231,7 +231,7 @@ class Algebra(Constants):
             other = args[1 - place]
             if one.data == ("Neg", (), dtype):
                 return made("Neg", made("Mul", one.args[0], other))
-            if one.op == "const" and one.data[-1] == "1.0":  # type: ignore[index]
+            if one.op == "const" and one.parts[-1] == "1.0":
                 return other
             if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
                 return made("Add", *(made("Mul", part, other) for part in one.args))
@@ -259,7 +259,7 @@ class Algebra(Constants):
             if first in (self.true, self.false) and dtype in _EXACT:
                 return self.literal(dtype, np.dtype(dtype).type(first is self.true))
             if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = np.frombuffer(bytes.fromhex(first.data[1]), source)[0]  # type: ignore[index]
+                value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
                 if abs(value) <= 1 << 53:
                     return self.whole(int(value))
             inner = first.data
@@ -289,10 +289,10 @@ class Algebra(Constants):
 
     def _known_value(self, term: Term) -> Any:
         """The numbers of a constant of floats that every machine computes alike, else None."""
-        if term.op == "const" and term.data[0] in _EXACT:  # type: ignore[index]
-            return np.frombuffer(bytes.fromhex(term.data[1]), term.data[0])[0]  # type: ignore[index]
-        if term.op == "elem" and term.data[0] == "constant" and term.data[-1] in _EXACT:  # type: ignore[index]
-            return self.constants[term.data[1]]  # type: ignore[index]
+        if term.op == "const" and term.parts[0] in _EXACT:
+            return np.frombuffer(bytes.fromhex(term.parts[1]), term.parts[0])[0]
+        if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in _EXACT:
+            return self.constants[term.parts[1]]
         return None
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
@@ -393,10 +393,9 @@ class Algebra(Constants):
                 if one in place and place[one] not in order:
                     order.append(place[one])
         kept = [states[number] for number in order]
-        assert all(isinstance(one.data, tuple) for one in kept)
         return self.terms.make(
             "rec",
-            tuple(str(one.data[-1]) for one in kept),  # type: ignore[index]
+            tuple(str(one.parts[-1]) for one in kept),
             [self.close(*inits[number]) for number in order]
             + [self.close([*steps[number][0], *kept], steps[number][1]) for number in order],
             tuple(name for one in kept for name in one.shown),
@@ -458,5 +457,4 @@ def _is_zero(constant: Term) -> bool:
 
 def _kind(leaf: Term) -> tuple[str, ...]:
     """The element type of a placeholder, nothing of a variable."""
-    assert leaf.op == "var" or isinstance(leaf.data, tuple)
-    return () if leaf.op == "var" else (str(leaf.data[-1]),)  # type: ignore[index]
+    return () if leaf.op == "var" else (str(leaf.parts[-1]),)

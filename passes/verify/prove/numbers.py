@@ -117,8 +117,9 @@ class Numbers(ABC):
 
     def is_not_negative(self, value: Term) -> bool:
         """Return whether a whole number is shown not to be negative."""
-        if not value.args or (not value.args[-1].args and len(value.args) == 1):
-            return self.number(value) >= 0  # type: ignore[operator]
+        known = self.number(value)
+        if known is not None:
+            return known >= 0
         if value not in self._proven:
             search = Search(self._facts, self._about, self._is_positive)
             self._proven[value] = search.proves(polynomial(value))

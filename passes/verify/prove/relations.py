@@ -298,7 +298,8 @@ class Relations:
                 new = None
             else:
                 old = None
-        written = self._unfolded(old or new)  # type: ignore[arg-type]
+        one = old or new
+        written = None if one is None else self._unfolded(one)
         if written is None:
             return False
         return self.alike(*((written, right) if old else (left, written)))
@@ -322,7 +323,7 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op != "ew" or left.data[0] not in COMMUTE:  # type: ignore[index]
+        if left.op != "ew" or left.parts[0] not in COMMUTE:
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
 
@@ -357,7 +358,7 @@ def _dtypes(recurrence: Term) -> Sequence[str]:
 
 def _like(left: Term, right: Term) -> bool:
     """Return whether the first states of two recurrences have one element type and rank."""
-    ranks = [len(one.args[0].data) for one in (left, right)]  # type: ignore[arg-type]
+    ranks = [len(one.args[0].parts) for one in (left, right)]
     return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
 
 

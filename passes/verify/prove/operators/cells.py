@@ -275,7 +275,7 @@ def _run(
                 )
                 for state in states
             ]
-            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]
+            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]  # one for each cell
         return memo[at][number]
 
     def runs(iteration: Term, b: Term) -> Term:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, NotProvable
+from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.operators.elementwise import broadcast
 from passes.verify.prove.terms import Term
 
 
-def _moved(x: Array, shape: Sequence[Term], get: object) -> list[Array]:
-    return [Array(x.algebra, x.dtype, tuple(shape), get)]  # type: ignore[arg-type]
+def _moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
+    return [Array(x.algebra, x.dtype, tuple(shape), get)]
 
 
 @operator("Transpose")

@@ -176,6 +176,7 @@ def matmul(call: Call) -> list[Array]:
 
 
 def _unread(indices: Sequence[Term]) -> Term:
+    """The element of an array that stands for its sizes: `broadcast` reads no other part of it."""
     raise AssertionError("only its sizes are read")
 
 
