@@ -165,10 +165,12 @@ class RuleOptions:
 @dataclass(frozen=True)
 class Proving:
     """How to prove an outcome: `budget` in seconds; `required` is the narrowest scope with which
-    the outcome is written, None if it is written without a proof, too."""
+    the outcome is written, None if it is written without a proof, too; `certified`: its metadata
+    has the certificate."""
 
     budget: float = PROOF_BUDGET
     required: str | None = None
+    certified: bool = False
 
     def accepts(self, scope: ProofScope | None) -> bool:
         """Return whether a proof of this scope, or none, is enough."""

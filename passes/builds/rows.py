@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from passes.builds.pool import Ended
-from passes.builds.report_file import ReportFile, as_json
+from passes.builds.report_file import ReportFile
 from passes.builds.task import Done, End, Task
 from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
+from passes.json_values import as_json
 from passes.verify.prove.scope import Scope
 
 #: Rows that a summary shows of those that fail the build.

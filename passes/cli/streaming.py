@@ -24,7 +24,7 @@ from passes.cli.running import check_report, complain, failing, progress, tell, 
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Executing
-from passes.errors import PassesError
+from passes.errors import PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.streaming.chunks import Judge, Streamed
@@ -113,6 +113,15 @@ class Stream(_Writing):
             States,
         ),
     ] = States.last
+    initial: Annotated[
+        str | os.PathLike[str] | None,
+        Help(
+            "Where to write a model that computes what states start with, if that is computed from "
+            "inputs.",
+            metavar="FILE",
+            shown=_CLI,
+        ),
+    ] = None
 
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
@@ -182,8 +191,13 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     from passes.verify.inputs.given import load
 
     target = Path(options.output or model.with_name(f"{model.stem}.{suffix}{model.suffix}"))
+    given = options.initial if isinstance(options, Stream) else None
+    first = None if given is None else Path(given)
     with failing():
-        check_target(target, force=options.force)
+        for path in (target, *([first] if first else ())):
+            check_target(path, force=options.force)
+        if first == target:
+            raise WrongUsage(f"--initial is {given}, where the model itself is written")
         check_report(options.json, (model, target))
         proto = load_checked(model)[0].proto
         inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
@@ -192,11 +206,16 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
             if say is not None:
                 say("running chunks")
             made = _made(model, options, judge, target)
+        if first and made.initial is None:
+            raise WrongUsage(f"{model}: no state needs --initial, none is computed from inputs")
+        if first and made.initial is not None:
+            save(made.initial, first, base_dir=made.base_dir, force=options.force)
         save(made.model, target, base_dir=made.base_dir, force=options.force)
         checked = Checked.of(made.verification)
         notes = [f"          note: {note}" for note in checked.notes]
         lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
-        tell("\n".join([*lines, f"wrote {target}"]))
+        written = [f"wrote {path}" for path in (target, first) if path]
+        tell("\n".join([*lines, *written]))
         if options.json is not None:
             said = {"schema_version": 1, "file": f"{model}", "output": f"{target}"}
             said |= {"stream": json.loads(made.plan.to_json()), "checked": asdict(checked)}
@@ -221,6 +240,7 @@ def _made(model: Path, options: Stream | Close, judge: Judge, target: Path) -> S
                 naming=naming,
                 chunk=options.chunk,
                 each=options.states == States.every,
+                initial=options.initial is not None,
                 judge=judge,
             )
         return close(
@@ -264,6 +284,7 @@ def _lines(model: Path, made: Streamed) -> list[str]:
 def _told(state: State) -> str:
     first = "an input" if state.value is None else "a value in the description"
     first = first if state.fill is None else f"{state.fill:g}"
+    first = "what the initial model computes" if state.computed else first
     node = f" ({state.node})" if state.node else ""
     kind = f"{state.type}[{','.join(map(str, state.shape))}]"
     each = f", after each frame {state.each}" if state.each else ""

@@ -169,6 +169,13 @@ class Options(Executing, Binding, Converting):
             ProofScope,
         ),
     ] = None
+    certify: Annotated[
+        bool,
+        Help(
+            "Prove it as --prove does, and put the certificate of the proof into the metadata of "
+            "the outcome, for `certificate check`."
+        ),
+    ] = False
     prove_budget: ProofBudget = PROOF_BUDGET
     assume: Annotated[
         Sequence[str],
@@ -206,8 +213,8 @@ class Options(Executing, Binding, Converting):
 
     def proving(self) -> Proving | None:
         """Return how to prove the outcome, None if that is not asked for."""
-        asked = self.prove or self.require_proof is not None
-        return Proving(self.prove_budget, self.require_proof) if asked else None
+        asked = self.prove or self.require_proof is not None or self.certify
+        return Proving(self.prove_budget, self.require_proof, self.certify) if asked else None
 
     def verifying(self) -> Verifying | None:
         """Return how to verify, None if verification is off."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.analysis.safety.may_fail import may_go
+from passes.analysis.safety.randomness import is_pure
 from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
 from passes.ir import scope as scoping
+from passes.ir.constants import Constants
 from passes.ir.live import live
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -20,6 +22,7 @@ from passes.ir.operators import called_key, op_of
 from passes.ir.protos import replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.types.value_types import dims_of
 
 
 def name_nodes(model: ModelProto, original: ModelProto, rounds: Sequence[Round]) -> None:
@@ -42,18 +45,19 @@ class Cleaner:
         """Drop dead nodes and initializers, in place."""
         listed = model.ir_version < FREE_INITIALIZERS
         for _, owner in scoping.owners(model):
-            self._clean(owner, listed)
+            main = isinstance(owner, GraphProto)
+            self._clean(owner, listed, _Facts(model) if main else Known.nothing)
 
-    def _clean(self, owner: Owner, listed: bool) -> None:
+    def _clean(self, owner: Owner, listed: bool, facts: Callable[[], Known]) -> None:
         """The same for a graph, its bodies first."""
         for node in owner.node:
             for _, graph in scoping.subgraphs(node):
-                self._clean(graph, listed)
+                self._clean(graph, listed, Known.nothing)
         nodes = owner.node[:]
         read = scoping.all_reads(nodes)
         wanted = read | ends(owner)
         if any(wanted.isdisjoint(node.output) for node in nodes):
-            kept = self._kept(owner, nodes)
+            kept = self._kept(owner, nodes, facts)
             if len(kept) < len(nodes):
                 keep_nodes(owner, kept)
                 read = scoping.all_reads(kept)
@@ -62,14 +66,18 @@ class Cleaner:
             if unread:
                 drop_unread(owner, unread - self._unread, listed)
 
-    def _kept(self, owner: Owner, nodes: Sequence[NodeProto]) -> list[NodeProto]:
+    def _kept(
+        self, owner: Owner, nodes: Sequence[NodeProto], facts: Callable[[], Known]
+    ) -> list[NodeProto]:
         """The nodes that are read, may be read, or may fail."""
 
         nothing = Known.nothing()
 
         def stays(node: NodeProto) -> bool:
             outputs = [name for name in node.output if name]
-            return not self._unread.isdisjoint(outputs) or not outputs or not may_go(node, nothing)
+            if not self._unread.isdisjoint(outputs) or not outputs:
+                return True
+            return not may_go(node, nothing) and not (is_pure(node) and may_go(node, facts()))
 
         return live(nodes, ends(owner), scoping.free_names, stays)[0]
 
@@ -86,6 +94,30 @@ class Cleaner:
                 used = {name for names in several if not read.isdisjoint(names) for name in names}
                 found |= scoping.defined(owner) - read - used
         return found
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What types and constants tell of the values of a main graph, once they are asked for."""
+
+    proto: ModelProto
+
+    def __call__(self) -> Known:
+        return self._known
+
+    @cached_property
+    def _known(self) -> Known:
+        model = Model(self.proto)
+        scope = next(scoping.scopes(model.proto))
+        constants = Constants(model, scope)
+        find = partial(model.types.of, scope)
+        return Known(
+            model.opset(),
+            lambda name: dims_of(find(name)),
+            constants.value,
+            trusted=False,
+            type_of=find,
+        )
 
 
 def keep_nodes(owner: Owner, kept: Sequence[NodeProto]) -> None:

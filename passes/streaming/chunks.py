@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,15 @@ class NotCompared(PassesError):
 
 @dataclass(frozen=True)
 class Streamed:
-    """The model that was made, its description, and how it was verified. Its external data, if
-    there is any, is in `base_dir`."""
+    """The model that was made, its description, and how it was verified. `initial` is the model
+    that computes what its states start with, if there is one. The external data of both, if there
+    is any, is in `base_dir`."""
 
     model: ModelProto
     plan: Plan
     verification: Verification
     base_dir: Path | None = None
+    initial: ModelProto | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class ByChunks:
 
     The chunks are cut at random, or have a `single` frame each. `squeezed`: frames of `part` have
     no axis of time. `trips`: the input of the whole that is the number of steps, if it has no
-    frames.
+    frames. `initial`: the model that computes what states start with, from the first chunk.
     """
 
     inner: Executor
@@ -120,6 +122,7 @@ class ByChunks:
     single: bool = False
     squeezed: bool = False
     trips: str = ""
+    initial: ModelProto | None = None
 
     @property
     def name(self) -> str:
@@ -145,17 +148,21 @@ class ByChunks:
         found: dict[str, Value] = {}
         pieces: dict[str, list[Array]] = {port.name: [] for port in self.plan.outputs}
         sizes = sizes_of(signature.inputs(model.graph), feeds)
+        rng = np.random.default_rng(length)  # the same cuts for the same length
+        end = min(length, self._frames(rng))
+        computed = self._initial({**feeds, **self._cut(feeds, range(end))}, limits)
         states = {
-            one.input: feeds[one.input] if (first := one.first(sizes)) is None else first
+            one.input: {**feeds, **computed}[one.input]
+            if (first := one.first(sizes)) is None
+            else first
             for one in self.plan.states
         }
         recurs = any(op_of(node) in RECURRENT for node in self.part.graph.node)
         if recurs and not all(np.asarray(state).size for state in states.values()):
             raise CannotRun("a state has no element: an empty batch")
         own = scoping.input_names(self.part.graph)
-        start, rng = 0, np.random.default_rng(length)  # the same cuts for the same length
+        start = 0
         while start < length:
-            end = min(length, start + self._frames(rng))
             # what follows the last frame may be anything
             places = np.arange(start, end + self.plan.look_ahead)
             given = {**feeds, **self._cut(feeds, places), **states}
@@ -172,6 +179,7 @@ class ByChunks:
                     one.input: np.asarray(found[one.each])[kept - 1] for one in self.plan.states
                 }
             start += kept
+            end = min(length, start + self._frames(rng))
             for port in self.plan.outputs:
                 piece = np.asarray(found[port.name])
                 if not self.squeezed:
@@ -181,6 +189,13 @@ class ByChunks:
         axes = {port.name: port.time_axis for port in self.plan.outputs}
         found |= {name: join(piece, axes[name]) for name, piece in pieces.items()}
         return Outcome({name: found[name] for name in scoping.output_names(model.graph)})
+
+    def _initial(self, feeds: Feeds, limits: Mapping[str, Any]) -> dict[str, Value]:
+        """What the states start with that the initial model computes."""
+        if self.initial is None:
+            return {}
+        own = {name: feeds[name] for name in scoping.input_names(self.initial.graph)}
+        return dict(self.inner.run(self.initial, own, **limits).outputs)
 
     def _length(self, feeds: Feeds) -> int:
         """The number of frames: as far as they make whole chunks, or as many as three have."""

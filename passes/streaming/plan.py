@@ -91,7 +91,8 @@ class State:
     """A value that a chunk hands to the next one, as `output`, which the caller feeds to `input`.
 
     Before the first chunk, each element is `fill`, or the state is `value`, which is broadcast to
-    its `shape`; where both are None, the caller chooses. `node` is the path of the node that
+    its `shape`; where both are None, the output of its name of the initial model if it is
+    `computed`, or else what the caller chooses. `node` is the path of the node that
     carries it, empty where the model had both names before. `each`: the output that holds it after
     each frame of the chunk, along a new first axis, if there is one.
     """
@@ -105,9 +106,11 @@ class State:
     batch_axis: int | None = None
     node: str = ""
     each: str = ""
+    computed: bool = False
 
     def first(self, sizes: Mapping[str, int]) -> Array | None:
-        """The state before the first chunk, by the sizes of dims; None where the caller chooses."""
+        """The state before the first chunk, by the sizes of dims; None where the caller chooses, or
+        another model computes it."""
         if self.is_given:
             return None
         shape = [size if isinstance(size, int) else sizes[size] for size in self.shape]
@@ -116,7 +119,7 @@ class State:
 
     @property
     def is_given(self) -> bool:
-        """Whether the caller chooses what it starts with."""
+        """Whether the caller chooses what it starts with, or another model computes it."""
         return self.fill is None and self.value is None
 
     @property

@@ -60,10 +60,15 @@ def states_of(
             continue
         if slot.source not in types or slot.source in {state.input for state in states}:
             started = f"its initial state is computed from the input {min(reads[slot.input])!r}"
-            sentence = f"{started}, which no output returns; --state IN=OUT declares one that does"
+            if streamer.wanted.initial:
+                del replaced[slot.input]
+                states.append(_computed(slot, streamer.seen))
+                continue
+            started += ", which no output returns; --state IN=OUT declares one that does"
+            sentence = f"{started}, or --initial FILE writes a model that computes it"
             raise CannotStream(Reason.INITIAL, sentence, slot.path)
         states.append(given_state(types[slot.source], slot.source, slot.output, slot.path))
-    states += [_first(slot, streamer.seen) for slot in new]
+    states += [_first(slot, streamer) for slot in new]
     each = streamer.wanted.each
     return [_with_each(one, whole, streamer) if each else one for one in states], replaced
 
@@ -129,12 +134,38 @@ def inputs_of(whole: Model, sources: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _first(slot: Slot, seen: Observed) -> State:
+def _shape(slot: Slot, seen: Observed, shapes: Sequence[Sequence[int]]) -> tuple[int | str, ...]:
+    """The shape of a state, by the names of inputs' dims, in runs at two sizes of all dims.
+
+    Raises:
+        CannotStream: a size is that of no dim.
+    """
+    found: list[int | str] = []
+    for axis, pair in enumerate(zip(*shapes, strict=True)):
+        named = [dim for dim in seen.sizes[0] if (seen.sizes[0][dim], seen.sizes[2][dim]) == pair]
+        if pair[0] != pair[1] and not named:
+            sentence = f"axis {axis} of its state {slot.input!r} has the size of no input's dim"
+            raise CannotStream(Reason.INITIAL, sentence, slot.path)
+        found.append(pair[0] if pair[0] == pair[1] else named[0])
+    return tuple(found)
+
+
+def _computed(slot: Slot, seen: Observed) -> State:
+    """A state that starts with what the initial model computes."""
+    arrays = [seen.values[run][slot.source] for run in (0, 2)]
+    shape = _shape(slot, seen, [array.shape for array in arrays])
+    symbolic = [axis for axis, size in enumerate(shape) if isinstance(size, str)]
+    state = State(slot.input, slot.output, shape, arrays[0].dtype.name, node=slot.path)
+    return replace(state, batch_axis=next(iter(symbolic), None), computed=True)
+
+
+def _first(slot: Slot, streamer: Streamer) -> State:
     """A state that depends on sizes alone, as it was in runs at two sizes of all dims.
 
     Raises:
         CannotStream: its size is that of no dim, or its rows start with different values.
     """
+    seen = streamer.seen
     arrays = [seen.values[run][slot.source] for run in (0, 2)]
     if slot.fill is not None:
         shapes = [[*array.shape] for array in arrays]
@@ -144,21 +175,17 @@ def _first(slot: Slot, seen: Observed) -> State:
         arrays = [
             np.full(shape, slot.fill, kind) for shape, kind in zip(shapes, types, strict=True)
         ]
-    shape_: list[int | str] = []
-    for axis, pair in enumerate(zip(*(array.shape for array in arrays), strict=True)):
-        named = [dim for dim in seen.sizes[0] if (seen.sizes[0][dim], seen.sizes[2][dim]) == pair]
-        if pair[0] != pair[1] and not named:
-            sentence = f"axis {axis} of its state {slot.input!r} has the size of no input's dim"
-            raise CannotStream(Reason.INITIAL, sentence, slot.path)
-        shape_.append(pair[0] if pair[0] == pair[1] else named[0])
+    shape_ = _shape(slot, seen, [array.shape for array in arrays])
     open_ = [axis for axis, size in enumerate(shape_) if isinstance(size, str)]
     row = arrays[0][
         tuple(slice(1) if axis in open_ else slice(None) for axis in range(len(shape_)))
     ]
     if not all(np.array_equal(np.broadcast_to(row, array.shape), array) for array in arrays):
+        if slot.fill is None and streamer.wanted.initial:
+            return _computed(slot, seen)
         sentence = f"its state {slot.input!r} starts with different values in each row"
         raise CannotStream(Reason.INITIAL, sentence, slot.path)
-    state = State(slot.input, slot.output, tuple(shape_), row.dtype.name, node=slot.path)
+    state = State(slot.input, slot.output, shape_, row.dtype.name, node=slot.path)
     state = replace(state, batch_axis=next(iter(open_), None))
     if row.size and (row == row.reshape(-1)[0]).all():
         return replace(state, fill=row.reshape(-1)[0].item())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +59,7 @@ def stream(
     naming: tuple[str, str] = NAMING,
     chunk: int = 0,
     each: bool = False,
+    initial: bool = False,
     judge: Judge | None = None,
 ) -> Streamed:
     """Return a model that runs a chunk of any number of frames, whose states are inputs and
@@ -71,6 +72,8 @@ def stream(
     `naming`: the names of the states that are added, as input and as output, with `{}` for that of
     the value. `chunk`: the number of frames of all chunks, if it is fixed; a loop of one iteration
     is written out. `each`: the states after each frame are outputs, too, to roll back to.
+    `initial`: states that start with what is computed from inputs are allowed; a model of its own
+    computes it.
     Loops are made Scans first, if that is proven.
 
     Raises:
@@ -79,7 +82,7 @@ def stream(
         NotSame, NotCompared: the outcome was not shown to be right.
         WrongUsage: there is no such dim, input or output.
     """
-    judge, wanted = judge or Judge(), Wanted(naming, chunk, each)
+    judge, wanted = judge or Judge(), Wanted(naming, chunk, each, initial)
     whole = _with_scans(model, judge, each=each)
     whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
@@ -112,19 +115,25 @@ def stream(
         look_ahead=later,
         frames_left=streamer.left,
     )
-    proto = _proto(whole, streamer, plan, replaced)
+    proto, first = _proto(whole, streamer, plan, replaced), _initial(whole, streamer, plan)
+    if first is not None:
+        check_outcome(Model(first, whole.path))
+        _without_unread(proto, set(scoping.input_names(first.graph)) - set(flows))
     if chunk:
         proto = _fixed(proto, plan)
     check_outcome(Model(proto, whole.path))
-    return Streamed(proto, plan, judge.compare(whole, proto, plan), whole.base_dir)
+    compared = judge.compare(whole, proto, plan, initial=first)
+    return Streamed(proto, plan, compared, whole.base_dir, first)
 
 
 def _with_scans(source: Source, judge: Judge, *, each: bool) -> Model:
-    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified; and
-    of LSTM operators if `each` cell state is wanted, of which these return the last one alone."""
+    """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified, and
+    without Ifs that ask for a frame; and with Scans in place of LSTM operators if `each` cell state
+    is wanted, of which these return the last one alone."""
     model, _ = loaded(source)
     kinds = {op_of(node) for node in model.proto.graph.node}
-    names = ["raise", "simplify"] if "Loop" in kinds or model.opset() <= SCAN_8 else []
+    control = not kinds.isdisjoint(("If", "Loop"))
+    names = ["raise", "simplify"] if control or model.opset() <= SCAN_8 else []
     if each and "LSTM" in kinds:
         names.insert(0, "expand")
     if not names:
@@ -289,6 +298,36 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
     proto.metadata_props.add(key=KEY, value=plan.to_json())
     return proto
+
+
+def _initial(whole: Model, streamer: Streamer, plan: Plan) -> ModelProto | None:
+    """The model that computes what states start with, if one does; each has its state's name."""
+    computed = {state.input: state for state in plan.states if state.computed}
+    if not computed:
+        return None
+    sources = {slot.input: slot.source for slot in streamer.slots}
+    proto = copied(whole.proto)
+    graph = proto.graph
+    ends = [helper.make_node("Identity", [sources[name]], [name]) for name in computed]
+    kept = [*live(graph.node, [sources[name] for name in computed], scoping.free_names)[0], *ends]
+    replace_all(graph.node, kept)
+    replace_all(graph.output, [_declared(name, state) for name, state in computed.items()])
+    made, read = {name for node in kept for name in node.output}, scoping.all_reads(kept)
+    replace_all(graph.value_info, [value for value in graph.value_info if value.name in made])
+    drop_unread(
+        graph, scoping.initializer_names(graph) - read, proto.ir_version < FREE_INITIALIZERS
+    )
+    _without_unread(proto, set(scoping.input_names(graph)))
+    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
+    return proto
+
+
+def _without_unread(proto: ModelProto, names: Collection[str]) -> None:
+    """Remove those of the inputs with these names that nothing reads."""
+    graph = proto.graph
+    read = scoping.all_reads(graph.node).union(scoping.output_names(graph))
+    kept = [value for value in graph.input if value.name not in names or value.name in read]
+    replace_all(graph.input, kept)
 
 
 def _fixed(proto: ModelProto, plan: Plan) -> ModelProto:

@@ -77,11 +77,13 @@ NAMING = ("{}", "new_{}")
 class Wanted:
     """What is wanted of a model: `naming` are the names of new states, as input and as output, with
     `{}` for that of the value. `chunk`: the number of frames of all chunks, if it is fixed. `each`:
-    states after each frame become outputs."""
+    states after each frame become outputs. `initial`: a model of its own may compute what states
+    start with."""
 
     naming: tuple[str, str] = NAMING
     chunk: int = 0
     each: bool = False
+    initial: bool = False
 
 
 class Streamer:

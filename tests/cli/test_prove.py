@@ -149,3 +149,25 @@ def test_a_build_counts_proofs(tmp_path: Path) -> None:
     assert "proofs:\n  proven" in done.output
     assert "| proven | 1 |" in summary.read_text()
     assert "| proven (sizes) | 1 |" in summary.read_text()
+
+
+def test_a_certificate_is_checked(tmp_path: Path) -> None:
+    file, report = tmp_path / "certificate.json", tmp_path / "proof.json"
+    pair = sides("lower/sum")
+    done = CliRunner().invoke(app, ["prove", *pair, "--certify", str(file)])
+    assert done.exit_code == 0
+    check = ["certificate", "check"]
+    done = CliRunner().invoke(app, [*check, *pair, str(file), "--json", str(report)])
+    assert done.exit_code == 0
+    assert "proven for all inputs, sizes and trip counts (3 cases)" in done.output
+    assert json.loads(report.read_text())["verdict"] == "proven"
+    done = CliRunner().invoke(app, [*check, *sides("peel/vector_iteration"), str(file)])
+    assert done.exit_code == 3
+    assert f"{file}: it is of another model before" in done.output
+    done = CliRunner().invoke(app, [*check, *pair])
+    assert done.exit_code == 1
+    assert "there is no certificate in its metadata" in done.output
+    file.write_text("{")
+    done = CliRunner().invoke(app, [*check, *pair, str(file)])
+    assert done.exit_code == 1
+    assert f"{file}: is no certificate, or is cut short" in done.output

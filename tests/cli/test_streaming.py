@@ -54,6 +54,8 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
         (["--axis", "T", "--state", "x"], 2, "not of the form IN=OUT"),
         (["--axis", "T", "--chunk", "4", "--states", "every"], 2, "without --chunk"),
+        (["--axis", "T", "--initial", "first.onnx"], 2, "sum.onnxtxt: no state needs --initial"),
+        (["--axis", "T", "-o", "a.onnx", "--initial", "a.onnx"], 2, "where the model itself is"),
     ],
 )
 def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str) -> None:

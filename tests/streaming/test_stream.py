@@ -103,6 +103,73 @@ def run(streamed: Streamed, x: np.ndarray, cuts: list[int]) -> np.ndarray:
     return np.concatenate(pieces, made["time_axis"])
 
 
+DECODER = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[S,B,1] source, float[T,B,1] x) => (float[T,1,B,1] y)
+<float[1,3,1] W = {0.5, -1, 0.25}, float[1,3,1] R = {1, 0.5, -0.5}> {
+    context, encoded = GRU <hidden_size = 1> (source, W, R)
+    bridged = Tanh (encoded)
+    y = GRU <hidden_size = 1> (x, W, R, "", "", bridged)
+}"""
+
+
+def test_a_model_of_its_own_computes_what_states_start_with() -> None:
+    streamed = passes.stream(model(DECODER), "T", initial=True, judge=BOTH)
+    (state,) = streamed.plan.states
+    assert (state.computed, state.shape, state.batch_axis) == (True, (1, "B", 1), 1)
+    assert [value.name for value in streamed.model.graph.input] == ["x", state.input]
+    assert streamed.initial is not None
+    assert [value.name for value in streamed.initial.graph.input] == ["source"]
+    assert [value.name for value in streamed.initial.graph.output] == [state.input]
+    assert [node.op_type for node in streamed.initial.graph.node] == ["GRU", "Tanh", "Identity"]
+
+
+def test_what_reads_an_input_beside_the_initial_model_keeps_it() -> None:
+    text = changed(DECODER, {"bridged)\n}": "bridged)\n z = Neg (encoded)\n}"})
+    text = changed(text, {"[T,1,B,1] y)": "[T,1,B,1] y, float[1,B,1] z)"})
+    streamed = passes.stream(model(text), "T", initial=True, judge=QUICK)
+    assert [value.name for value in streamed.model.graph.input] == ["source", "x", "gru_2_h"]
+
+
+def test_a_state_whose_rows_start_with_different_values_is_computed() -> None:
+    text = changed(
+        SCAN,
+        {
+            "first = Expand (start, shape)": "same = Expand (start, shape) "
+            "first = CumSum (same, axis)",
+            "two = {2}": "two = {2}, int64 axis = {0}",
+        },
+    )
+    with pytest.raises(CannotStream, match="different values in each row"):
+        passes.stream(model(text), "T", judge=QUICK)
+    streamed = passes.stream(model(text), "T", initial=True, judge=BOTH)
+    assert [state.computed for state in streamed.plan.states] == [True]
+
+
+def test_an_initial_model_that_computes_something_else_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compare = Judge.compare
+
+    def wrong(self: Judge, *models: object, initial: onnx.ModelProto) -> object:
+        initial.graph.node[1].op_type = "Sigmoid"
+        return compare(self, *models, initial=initial)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Judge, "compare", wrong)
+    with pytest.raises(NotSame, match="not those of the whole"):
+        passes.stream(model(DECODER), "T", initial=True, judge=QUICK)
+
+
+@pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
+def test_what_expand_writes_is_streamed(operator: str) -> None:
+    """The If for empty sequences is gone, as a chunk has a frame."""
+    gates = {"LSTM": "4", "GRU": "3", "RNN": "1"}[operator]
+    text = changed(CELL, {"= LSTM": f"= {operator}", "[1,4,1]": f"[1,{gates},1]"})
+    expanded = passes.expand(model(text), form="scan", verify=False).model
+    assert "If" in [node.op_type for node in expanded.graph.node]
+    streamed = passes.stream(expanded, "T", judge=QUICK)
+    assert "Scan" in [node.op_type for node in streamed.model.graph.node]
+
+
 def test_a_scan_over_time() -> None:
     streamed = passes.stream(model(SCAN), "T", judge=BOTH)
     (state,) = streamed.plan.states
@@ -296,7 +363,7 @@ def test_the_last_frame_is_that_of_the_last_chunk() -> None:
 def test_a_wrong_plan_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     compare = Judge.compare
 
-    def wrong(self: Judge, whole: object, part: object, plan: Plan) -> object:
+    def wrong(self: Judge, whole: object, part: object, plan: Plan, **how: object) -> object:
         ones = [dataclasses.replace(state, value=None, fill=1.0) for state in plan.states]
         return compare(self, whole, part, dataclasses.replace(plan, states=ones))  # type: ignore[arg-type]
 
@@ -337,7 +404,8 @@ REFUSED = {
     "loop": changed(
         SUM,
         {
-            "<int64 axis = {0}>": "<bool c = {1}>",
+            "(float[T,2] x)": "(float[T,2] x, bool c)",
+            "<int64 axis = {0}>": "",
             "CumSum <exclusive = 1> (x, axis)": "If <then_branch = t () => (float[n,2] p) "
             "{ p = Neg (x) }, else_branch = e () => (float[n,2] q) { q = Abs (x) }> (c)",
         },

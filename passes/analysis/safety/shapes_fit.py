@@ -172,6 +172,14 @@ def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return all(-rank <= cut.axis < rank and cut.step for cut in cuts)
 
 
+def _split(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axis, given, count = attribute(node, "axis", 0), known.ints(node, 1, "split"), len(node.output)
+    size = dims[0][axis] if -len(dims[0]) <= axis < len(dims[0]) else None
+    if not isinstance(size, int) or (not given and any(node.input[1:])):
+        return False
+    return sum(given) == size and min(given) >= 0 if given else size > 0 == size % count
+
+
 Check = Callable[[NodeProto, Sequence[Dims], Known], bool]
 #: What ops require of shapes beyond what their traits imply.
 _CHECKS: Mapping[str, Check] = {
@@ -193,6 +201,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(RESHAPING, _view),
     "Slice": _slice,
     "Softmax": _axis,
+    "Split": _split,
     "Tile": _tile,
     "Transpose": _transpose,
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from passes.rules.reroll.flow import LEAF, Flow, Value
@@ -14,6 +15,7 @@ _MOST_PERIODS = 8  # distances between like nodes that are tried
 _MOST_RUNS = 32
 _MOST_STARTS = 4  # of the copies of a run that are tried
 _DEEPEST = 16  # nodes beside a chain that join it for one of its readers
+_LARGEST = 300  # places of copies that may begin elsewhere
 _RADIUS = 3  # how far around a node it is compared with others
 
 
@@ -198,14 +200,84 @@ def chains(flow: Flow) -> Iterator[Chain]:
         starts = _best_starts(flow, period, start, end)
         copies = max((_copies(flow, period, start, end) for start in starts), key=_size)
         if len(copies) >= FEWEST:
-            yield Chain(flow, tuple(copies))
+            yield _rotated(Chain(flow, tuple(copies)))
 
 
 def _copies(flow: Flow, period: int, start: int, end: int) -> list[tuple[int, ...]]:
-    """The copies in a range of ranks, and those before them."""
+    """The copies in a range of ranks, and those before and after them."""
     firsts = range(start, end - period + 1, period)
     copies = _carrying(flow, [tuple(range(first, first + period)) for first in firsts])
-    return [*_before(flow, copies), *copies] if copies else []
+    return _extended(flow, copies) if copies else []
+
+
+def _extended(flow: Flow, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Copies, with those before and after them."""
+    found = [*_before(flow, copies), *copies]
+    used, whole = {rank for copy in found for rank in copy}, list(found)
+    while (copy := _copy_after(flow, *whole[-2:])) and used.isdisjoint(copy):
+        whole.append(copy)
+        used.update(copy)
+    more = len(whole) > len(found) and Chain(flow, tuple(whole)).is_closed()
+    return whole if more else found
+
+
+def _rotated(chain: Chain) -> Chain:
+    """The chain whose copies begin elsewhere, if they then hand fewer values on."""
+    wires = chain.wires() if len(chain.copies[0]) <= _LARGEST else None
+    part = _earlier(wires or [])
+    if not part:
+        return chain
+    order = sorted(range(len(wires or [])), key=part.__contains__)
+    copies = [
+        tuple((after if place in part else copy)[place] for place in order)
+        for copy, after in pairwise(chain.copies)
+    ]
+    rotated = Chain(chain.flow, tuple(_extended(chain.flow, copies)))
+    return rotated if rotated.wires() and len(rotated.copies) >= len(chain.copies) else chain
+
+
+def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
+    """The places that the copy before is to compute, so that copies hand the fewest values on.
+
+    One after the other, the places that read such a value are tried, each with those that it
+    depends on in its copy, and those that read it in the next one.
+    """
+    readers: dict[tuple[int, int], list[tuple[int, bool]]] = {}
+    needs = [{wire.place for wire in read if isinstance(wire, Inner)} for read in wires]
+    for place, read in enumerate(wires):
+        for wire in read:
+            if not isinstance(wire, Outer):
+                handed = isinstance(wire, State)
+                readers.setdefault((wire.place, wire.out), []).append((place, handed))
+                if handed:
+                    needs[wire.place].add(place)
+
+    def with_needs(part: frozenset[int], place: int) -> frozenset[int]:
+        found, pending = set(part), [place]
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += needs[one]
+        return frozenset(found)
+
+    def handed_on(part: frozenset[int]) -> list[list[tuple[int, bool]]]:
+        return [
+            read
+            for (place, _), read in readers.items()
+            if any(handed + (place in part) > (reader in part) for reader, handed in read)
+        ]
+
+    def order(part: frozenset[int]) -> tuple[int, int, list[int]]:
+        return len(handed_on(part)), len(part), sorted(part)
+
+    best, part, everything = frozenset[int](), frozenset[int](), frozenset(range(len(wires)))
+    while part != everything:
+        ahead = {place for read in handed_on(part) for place, _ in read} - part
+        parts = {with_needs(part, place) for place in ahead} - {everything}
+        part = min(parts, key=order, default=everything)
+        best = min(best, part, key=order)
+    return best
 
 
 def _size(copies: Sequence[tuple[int, ...]]) -> int:
@@ -349,3 +421,54 @@ def _copy_before(
                 return None
     whole = len(given) == len(first) == len(set(given.values()))
     return tuple(given[place] for place in range(len(first))) if whole else None
+
+
+def _copy_after(
+    flow: Flow, first: tuple[int, ...], last: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The copy that reads what the last one computes as that reads what the first one computes."""
+    before, here = ({rank: place for place, rank in enumerate(copy)} for copy in (first, last))
+    given: dict[int, int] = {}
+
+    def read_by(place: int, found: Mapping[int, int]) -> Iterator[Value | None]:
+        """The values that a place should read, where they are known."""
+        for (rank, out), earlier in zip(
+            flow.reads[last[place]], flow.reads[first[place]], strict=True
+        ):
+            if rank in before:
+                yield last[before[rank]], out
+            elif rank in here:
+                yield (found[here[rank]], out) if here[rank] in found else None
+            else:
+                yield (rank, out) if (rank, out) == earlier else None
+
+    def with_node(place: int, rank: int) -> Mapping[int, int] | None:
+        """What is found besides if a node has a place, as what it reads then has places, too."""
+        found, pending = ChainMap[int, int]({}, given), [(place, rank)]
+        while pending:
+            place, rank = pending.pop()
+            if found.setdefault(place, rank) != rank or flow.keys[rank] != flow.keys[last[place]]:
+                return None
+            rows = zip(
+                flow.reads[rank], flow.reads[last[place]], read_by(place, found), strict=True
+            )
+            for value, now, expected in rows:
+                if expected is not None:
+                    if value != expected:
+                        return None
+                elif now[0] in here:
+                    if value[0] == LEAF or value[1] != now[1]:
+                        return None
+                    pending.append((here[now[0]], value[0]))
+                elif value == now or not _varies(flow, value, now):
+                    return None
+        return found.maps[0]
+
+    for place in range(len(last)):
+        if place not in given:
+            known = zip(flow.reads[last[place]], read_by(place, given), strict=True)
+            made = [one for now, one in known if one and (now[0] in before or now[0] in here)]
+            fits = (with_node(place, rank) for one in made[:1] for rank in flow.readers[one[0]])
+            given.update(next((found for found in fits if found), {}))
+    copy = tuple(given[place] for place in range(len(last)) if place in given)
+    return copy if len(set(copy)) == len(last) else None

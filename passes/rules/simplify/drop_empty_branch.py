@@ -12,6 +12,7 @@ from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.analysis.trip_count.guarded_by_if import exceeding
+from passes.choices import Assumption
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
@@ -76,12 +77,15 @@ def drop_empty_branch(site: Site) -> Edit:
     writes it. Where it does not hold, these sizes are 0, from which it must follow that both
     branches return tensors of the same sizes, without elements, and that no op of either branch
     can fail. Ifs that contain loops or branches stay, and so do those in the body of a Loop, whose
-    values may change their shapes between iterations.
+    values may change their shapes between iterations. With `--assume non-empty`, every If goes that
+    compares a size of an input with 0.
 
     Refuses:
     - `may-differ`: it is not proven that both branches return the same for empty inputs
     - `may-fail`: an op of a branch could fail on empty inputs, or is not known to run on them
     """
+    if _is_assumed(site):
+        return _first(site, "no input is empty")
     zeros = _zeros(site)
     levels = [
         InferredBranch.seen(site, graph, part, zeros)
@@ -97,9 +101,23 @@ def drop_empty_branch(site: Site) -> Edit:
                     f"{op_of(node)} {list(node.output)} could fail on empty inputs",
                     [site.path, *node.output],
                 )
+    return _first(site, "for empty inputs, too")
+
+
+def _first(site: Site, note: str) -> Edit:
     edit = inlined(site, "then_branch")
     covered = dead_after_rewrite(site, Integers(site), (), edit.nodes)
-    return replace(edit, note="for empty inputs, too", covered=covered, context=context_of(site))
+    return replace(edit, note=note, covered=covered, context=context_of(site))
+
+
+def _is_assumed(site: Site) -> bool:
+    """Return whether the user promised that the second branch is not taken."""
+    found = exceeding(site) if site.assumes(Assumption.non_empty) else None
+    if found is None or found[1].number != 0 or found[0].constant < 0 or not found[0].terms:
+        return False
+    inputs = scoping.input_names(site.model.proto.graph)
+    sizes = [atom.tensor in inputs and atom.axis is not None for atom, _ in found[0].terms]
+    return all(sizes) and all(times > 0 for _, times in found[0].terms)
 
 
 def _zeros(site: Site) -> list[Atom]:

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.ir.attributes import numbers
+from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.types.value_types import dims_of
@@ -18,15 +18,15 @@ _MOST = 8  # nodes between the tensor and the one that restores its shape
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node changes the axes of a tensor."""
-    return op_of(node) in RESHAPING and len(node.output) == 1
+    """Return whether a node changes the axes of a tensor, or joins tensors."""
+    return op_of(node) in (*RESHAPING, "Concat") and len(node.output) == 1
 
 
 @register("drop-reshapes", considers=considers, optional=True)
 def drop_reshapes(site: Site) -> Edit:
-    """Read a tensor as it is where nodes of a body reshape it to its own shape.
+    """Read a tensor as it is where nodes reshape it to its own shape, or cut and join it.
 
-    Before, in a body:
+    Before:
 
         <int64[3] row = {0, 1, 4}, int64[1] axis = {1}>
         a = Reshape (x, row)
@@ -38,11 +38,14 @@ def drop_reshapes(site: Site) -> Edit:
         y = Identity (x)
 
     Reshape, Squeeze and Unsqueeze with constant shapes and axes are followed. An unknown size
-    must return to its axis. Nodes outside of bodies stay, and so do those in the body of
-    a Loop, whose values may change their shapes between iterations.
+    must return to its axis. A Concat of all parts that a Split cuts along the same axis is what was
+    split. Nodes in the body of a Loop stay, as its values may change their shapes between
+    iterations.
     """
-    if site.scope.outer is None or stands_in_loop(site.scope):
+    if stands_in_loop(site.scope):
         raise NothingToDo
+    if op_of(site.node) == "Concat":
+        return _joined(site)
     chain: list[NodeProto] = []
     for node in _chain(site):
         chain.insert(0, node)
@@ -52,6 +55,33 @@ def drop_reshapes(site: Site) -> Edit:
             note = f"{source!r} as it is"
             return Edit((same,), note=note, context=tuple(chain[:-1]))
     raise NothingToDo
+
+
+def _joined(site: Site) -> Edit:
+    """The Edit of a Concat of what a Split cuts. Raises NothingToDo where it is none."""
+    copies: dict[str, NodeProto] = {}
+    parts = [_copied(site, name, copies) for name in site.node.input]
+    split = site.model.producer(site.scope.owner, parts[0])
+    if split is None or op_of(split) != "Split" or split.output[:] != parts:
+        raise NothingToDo
+    if not is_settled(split) or has_references(site.node):
+        raise NothingToDo
+    dims = dims_of(site.type_of(split.input[0]))
+    axes = [attribute(node, "axis", 0) for node in (split, site.node)]
+    if not dims or len({axis % len(dims) for axis in axes}) > 1:
+        raise NothingToDo
+    source = split.input[0]
+    same = NodeProto(op_type="Identity", input=[source], output=list(site.node.output))
+    return Edit((same,), note=f"{source!r} as it is", context=(split, *reversed(copies.values())))
+
+
+def _copied(site: Site, name: str, copies: dict[str, NodeProto]) -> str:
+    """The value that Identities copy; adds these to `copies`."""
+    node = site.model.producer(site.scope.owner, name)
+    while node is not None and op_of(node) == "Identity":
+        copies[name], name = node, node.input[0]
+        node = site.model.producer(site.scope.owner, name)
+    return name
 
 
 def _chain(site: Site) -> Iterator[NodeProto]:

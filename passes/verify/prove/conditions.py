@@ -249,10 +249,10 @@ class Conditions(Numbers):
         return self._joined("or", conditions, self.false, self.true)
 
     def _joined(self, op: str, conditions: Iterable[Term], unit: Term, end: Term) -> Term:
-        parts: set[Term] = set()
+        parts: dict[Term, None] = {}  # in an order that is the same in every process
         for one in conditions:
-            parts |= set(one.args) if one.op == op else {one}
-        parts.discard(unit)
+            parts |= dict.fromkeys(one.args if one.op == op else [one])
+        parts.pop(unit, None)
         if end in parts or any(self.negation(one) in parts for one in parts):
             return end
         if len(parts) < 2:

@@ -27,6 +27,7 @@ from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.guide import Choices, End, Following, Guide
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
@@ -51,10 +52,11 @@ SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and if there is none what the answer depends on."""
+    """A proof and its choices, and if there is none what the answer depends on."""
 
     proof: Proof
     clues: Clues = NO_CLUES
+    choices: Choices | None = None
 
 
 #: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
@@ -102,14 +104,26 @@ def prove(
 
 
 def attempt(
-    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+    before: Model,
+    after: Model,
+    budget: float = BUDGET,
+    promises: Promises = NO_PROMISES,
+    stated: Choices | None = None,
 ) -> Attempt:
-    """The proof that `prove` returns, and the terms at which it ended."""
-    found = _attempt(before, after, budget, promises)
+    """The proof that `prove` returns, its choices, and the terms at which it ended.
+
+    With the choices that a certificate has `stated`, nothing is sought.
+
+    Raises:
+        DoesNotHold: a choice is not stated, or does not hold.
+    """
+    found = _attempt(before, after, budget, promises, stated)
     return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
 
 
-def _attempt(before: Model, after: Model, budget: float, promises: Promises) -> Attempt:
+def _attempt(
+    before: Model, after: Model, budget: float, promises: Promises, stated: Choices | None
+) -> Attempt:
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
         before, after = promises.applied(before, after)
@@ -131,8 +145,11 @@ def _attempt(before: Model, after: Model, budget: float, promises: Promises) -> 
                 return Attempt(Proof("not-provable", "model", detail))
     end = monotonic() + budget
     found = None
-    for manner in _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),):
-        tried = _in_manner(manner, before, after, promises, end, budget)
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    for manner in (stated.manner,) if stated else manners:
+        algebra = Algebra(manner)
+        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        tried = _guided(guide, before, after, promises, end, budget)
         if found is None or tried.proof.is_proven:
             found = tried
         if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
@@ -146,11 +163,12 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
 
 
-def _in_manner(
-    manner: Manner, before: Model, after: Model, promises: Promises, end: float, budget: float
+def _guided(
+    guide: Guide, before: Model, after: Model, promises: Promises, end: float, budget: float
 ) -> Attempt:
     """The attempt in one manner, until the `end` of the budget."""
-    algebra = Algebra(manner)
+    algebra = guide.algebra
+    manner = algebra.manner
     algebra.terms.end = end
     pending: list[Decisions] = [()]
     promised: Decisions = ()
@@ -167,12 +185,16 @@ def _in_manner(
         try:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in _not_empty(algebra, before))
+            guide.enter(decisions)
             algebra.start((*promised, *decisions))
             old = Evaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
-            answers |= _path(old, after, ended)
+            ending = _path(guide, old, after, ended)
+            guide.end(ending)
+            answers |= ending == "equal"
         except Contradiction:
-            continue
+            guide.end("impossible")
         except Fork as fork:
+            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if not fork.certain:
                 pending.append((*decisions, (fork.condition, False)))
@@ -190,8 +212,10 @@ def _in_manner(
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
-    scope = Scope(regrouped=manner.regrouped)
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths, scope=scope))
+    proof = Proof(
+        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
+    )
+    return Attempt(proof, choices=Choices(manner, guide.cases))
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -242,9 +266,10 @@ def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
             yield algebra.ge0(algebra.sub(size, algebra.one))
 
 
-def _path(old: Evaluator, after: Model, ended: _Ended) -> bool:
-    """Prove it on one path; return whether the original may answer there. `old` gets what is
-    assumed on it, also where it is divided, and `ended` what is evaluated.
+def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
+    """Prove it on one path, and tell how that ends.
+
+    `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
@@ -254,7 +279,7 @@ def _path(old: Evaluator, after: Model, ended: _Ended) -> bool:
     try:
         left = outputs_of(old)
     except Fails:
-        return False
+        return "original-fails"
     new = ended.evaluator = Evaluator(after, old.algebra, False, old.assumed)
     try:
         right = outputs_of(new, old.model)
@@ -264,8 +289,8 @@ def _path(old: Evaluator, after: Model, ended: _Ended) -> bool:
     if new.scans_nothing and not old.scans_nothing:
         old.assumed.add(SCANS_NOTHING)
     for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
-        _same(old.algebra, value.name, one, other)
-    return True
+        _same(guide, value.name, one, other)
+    return "equal"
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
@@ -301,18 +326,19 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
-def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
+def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
         _Unproven: it is not shown.
     """
+    algebra = guide.algebra
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
         sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
-        if not _alike(algebra, *sizes)[2]:
+        if not _alike(guide, sizes[0], sizes[1])[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -322,26 +348,29 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, name, (left.at(at), right.at(at)), variables, ())
+    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(
-    algebra: Algebra,
+    guide: Guide,
     name: str,
     sides: tuple[Term, Term],
     variables: Sequence[Term],
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right, equal = _alike(algebra, *sides)
+    algebra = guide.algebra
+    left, right, equal = _alike(guide, *sides)
     if equal:
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
+        by = algebra.lift(cut[0]), algebra.whole(cut[1])
+        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(algebra, name, (old, new), variables, (*cases, here))
+            _equal(guide, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -351,11 +380,12 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
+    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, name, (old, new), variables, (*cases, one))
+                _equal(guide, name, (old, new), variables, (*cases, one))
 
 
 def _unlike(
@@ -386,12 +416,13 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    algebra = guide.algebra
     both = left.op == right.op == "poly"
     if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
         return left, right, True
-    relations = Relations(algebra, (left, right))
+    relations = Relations(guide, (left, right))
     left, right = relations.normal(left, right)
     return left, right, relations.alike(left, right)
 

@@ -22,6 +22,7 @@ from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork
+from passes.verify.prove.guide import Guide
 from passes.verify.prove.prover import outputs_of
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import Term
@@ -94,7 +95,7 @@ def _related(left: Array, right: Array) -> list[Array]:
     at = [algebra.lift(one) for one in variables]
     sizes = zip(left.shape, right.shape, strict=True)
     terms = [(left.at(at), right.at(at)), *sizes]
-    related = [Relations(algebra, pair).normal(*pair) for pair in terms]
+    related = [Relations(Guide(algebra), pair).normal(*pair) for pair in terms]
     made = []
     for side in range(2):
         element, *shape = (pair[side] for pair in related)

@@ -61,10 +61,7 @@ class Comparison:
     ) -> None:
         self._models, self._end, self._keep = (before, after), end, keep
         self._terms = Terms()
-        self.sides = [
-            evaluator_of(before, self._terms, is_new=False),
-            evaluator_of(after, self._terms, is_new=True),
-        ]
+        self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
 
@@ -159,6 +156,8 @@ class Comparison:
             raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
             return
+        if after.machine.breaks_declared and not before.machine.breaks_declared:
+            raise Unequal("fails", "a body of the new model declares other sizes than it has")
         for name, one, other in zip(before.output_names_, left, right, strict=True):
             self._same(name, one, other)
         self.found.runs += 1
