@@ -109,7 +109,8 @@ class Constants(Conditions):
         part = part.reshape(
             [n for n in part.shape[: len(order)] if n != 1] + [*part.shape[len(order) :]]
         )
-        return part, [*(self.lift(one) for one in kept), *left]
+        # as they are on every path, not as an equation of this one makes them
+        return part, [*(self.sum({(one,): 1}) for one in kept), *left]
 
     def _range_of_variable(self, atom: Term) -> int | None:
         """Below which number a variable is, where that is known."""

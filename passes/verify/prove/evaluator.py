@@ -158,7 +158,7 @@ class Evaluator:
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
     non_empty: bool = False
-    scans_nothing: bool = False  # a Scan may run over nothing
+    over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
     # obligations
@@ -271,6 +271,12 @@ class Evaluator:
             raise NotProvable(
                 "operator", f"{self.place()}: it is not shown that {why}: {condition}"
             )
+
+    def runs_over(self, assumption: str, *sizes: Term) -> None:
+        """Note what is assumed of an operator of which a size may be 0."""
+        some = [self.algebra.sub(size, self.algebra.one) for size in sizes]
+        if not self.is_vacuous and not all(map(self.algebra.is_not_negative, some)):
+            self.over_nothing.add(assumption)
 
     def same(self, left: Term, right: Term, why: str) -> None:
         """Require two sizes to be equal."""

@@ -20,6 +20,8 @@ from passes.verify.prove.terms import Term
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8
+#: What the verdict tells where the new model alone has such a Scan.
+SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 
@@ -88,7 +90,7 @@ def loop(call: Call) -> list[Array]:
     """A loop of any kind."""
     form = LoopForm.from_node(call.node, call.opset)
     if form.kind is Kind.SCAN_8:
-        call.evaluator.scans_nothing = True
+        call.evaluator.over_nothing.add(SCANS_NOTHING)
         return _scan_8(call, form)
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]
@@ -105,8 +107,7 @@ def loop(call: Call) -> list[Array]:
         for size in sizes[1:]:
             call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
         call.evaluator.promised(limit)
-        if not algebra.is_not_negative(algebra.sub(limit, algebra.one)):
-            call.evaluator.scans_nothing |= not call.evaluator.is_vacuous
+        call.evaluator.runs_over(SCANS_NOTHING, limit)
         form = replace(
             form,
             scanned=tuple(

@@ -25,6 +25,8 @@ from passes.verify.prove.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.verify.prove.loops import SCANS_NOTHING
+from passes.verify.prove.operators.cells import CELLS_NOTHING
 from passes.verify.prove.scope import Draw
 from passes.verify.reference.value_types import element_dtype
 
@@ -38,11 +40,15 @@ class Unequal(NotShown):
     """The models differ in more than elements: in sizes or types, or the new one alone fails."""
 
 
+class _LeftOut(Exception):
+    """What is drawn tells nothing of a path."""
+
+
 @dataclass
 class Found:
     """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
-    outputs of equal shapes, how many elements and runs were compared, and whether runs were left
-    out for too many decisions."""
+    outputs of equal shapes, how many elements and runs were compared, whether runs were left out
+    for too many decisions, and what is assumed of what the new model alone runs over nothing."""
 
     terms: Terms
     draws: list[Draw] = field(default_factory=list)
@@ -50,6 +56,7 @@ class Found:
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
+    over_nothing: set[str] = field(default_factory=set)
 
 
 class Comparison:
@@ -129,6 +136,8 @@ class Comparison:
                     self.found.is_cut = True
                 else:
                     pending += [{**decided, fork.term: holds} for holds in (False, True)]
+            except _LeftOut:
+                return False
             except Unequal as error:
                 raise Unequal(error.code, f"{error}; at {draw}") from error
             finally:
@@ -143,24 +152,37 @@ class Comparison:
         return True
 
     def _compare(self, feeds: Feeds) -> None:
-        """Compare on one path, unless the original fails on it, or sizes had to be guessed."""
+        """Compare on one path, unless the original fails on it.
+
+        Raises:
+            _LeftOut: sizes had to be guessed, and the outputs are not the same.
+        """
         before, after = self.sides
+        self._terms.is_new, self._terms.answered = False, set()
         try:
             left = before.answer(feeds, self._end)
         except ModelFailed:
             return
+        self._terms.is_new = True
         try:
             right = after.answer(feeds, self._end)
         except ModelFailed as error:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
+            if not all(map(_is_same, left, right)):
+                raise _LeftOut
             return
         if after.machine.breaks_declared and not before.machine.breaks_declared:
             raise Unequal("fails", "a body of the new model declares other sizes than it has")
         for name, one, other in zip(before.output_names_, left, right, strict=True):
             self._same(name, one, other)
         self.found.runs += 1
+        old, new = before.machine, after.machine
+        if new.idle_scan and not old.idle_scan:
+            self.found.over_nothing.add(SCANS_NOTHING)
+        if new.idle_cell and not old.idle_cell:
+            self.found.over_nothing.add(CELLS_NOTHING)
 
     def _same(self, name: str, one: Value, other: Value) -> None:
         """Note the elements in which two outputs differ. Raises Unequal if more differs."""
@@ -208,6 +230,17 @@ class Comparison:
             for index in np.ndindex(value.shape)
         ]
         return wrap(np.reshape(made, value.shape), value.dtype)
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    """Return whether two outputs are the same terms."""
+    if _kind(one) != _kind(other):
+        return False
+    if isinstance(one, list) and isinstance(other, list):
+        return all(map(_is_same, one, other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return bool((numbers(one) == numbers(other)).all())
+    return one is other
 
 
 def _kind(value: Value) -> str:

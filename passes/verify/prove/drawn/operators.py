@@ -201,7 +201,12 @@ class Operator:
         shapes = {one.shape for one in fed if one is not None}
         if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
             raise ModelFailed(f"{self.op} does not broadcast before opset 8")
+        of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
+        if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
+            raise NotShown("operator", "Mod of floats without fmod")
         if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
+            lengths = fed[4] if len(fed) > 4 else None
+            self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
             rows = 0 if self.call.get("layout", 0) else 1
             for state in fed[5:7]:
                 if state is not None and state.shape[rows] != fed[0].shape[rows]:
@@ -223,6 +228,7 @@ class Operator:
             moved = [one if place in run.free else run.fed[place] for place, one in enumerate(ids)]
             return self.plain(list(moved), run.frame)
         if self.op in _ELEMENTWISE:
+            self._answers(run)
             return [self._elementwise(ids, run.witness[0])]
         if self.op == "MatMul":
             return [product(self.terms, ids[0], ids[1], dtype)]
@@ -233,6 +239,25 @@ class Operator:
         if made is None and not self.is_random:
             made = self._by_function(run)
         return self._opaque(run) if made is None else made
+
+    def _answers(self, run: _Run) -> None:
+        """Note the elements with which an operator may fail, a divisor of 0 for example; the new
+        model reads those of the original, or ones that are known."""
+        like, given = run.witness[0], [one for one in run.arrays if one is not None]
+        kinds = [element_dtype(one.dtype).kind for one in given]
+        if self.op in ("Div", "Mod", "Pow") and all(kind in "iu" for kind in kinds):
+            risky = given[1]
+        elif self.op in ("Cast", "CastLike") and kinds[0] == "O" != like.dtype.kind:
+            risky = given[0]
+        else:
+            return
+        what = "Pow" if self.op == "Pow" else name_of(like.dtype)
+        read = np.broadcast_to(numbers(risky), like.shape).reshape(-1).tolist()
+        found = {(what, one) for one in read if not self.terms.is_constant(one)}
+        if not self.terms.is_new:
+            self.terms.answered |= found
+        elif not found <= self.terms.answered:
+            self.terms.concrete(risky)
 
     def _elementwise(self, ids: Sequence[Array | None], like: Array) -> Array:
         """A term for each element; those of constants are computed."""

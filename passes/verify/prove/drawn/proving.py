@@ -74,8 +74,12 @@ def prove_at_sizes(
     decisions = MOST_DECISIONS if found.is_cut else 0
     scope = Scope("terms", tuple(found.draws), decisions)
     if not found.differing:
-        return Proof("proven", assumed=AT_SIZES, paths=found.runs, scope=scope)
+        return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
     return _regrouped((before, after), found, scope, budget, keep)
+
+
+def _assumed(found: Found) -> tuple[str, ...]:
+    return (*AT_SIZES, *sorted(found.over_nothing))
 
 
 def _regrouped(
@@ -105,4 +109,4 @@ def _regrouped(
     if executed.verdict != "verified" or not cases:
         return Proof("unproven", "executed", executed.reason or executed.verdict)
     scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
-    return Proof("proven", assumed=(*AT_SIZES, *REGROUPED), paths=found.runs, scope=scope)
+    return Proof("proven", assumed=(*_assumed(found), *REGROUPED), paths=found.runs, scope=scope)

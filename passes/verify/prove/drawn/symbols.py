@@ -68,6 +68,10 @@ class Terms:
         self._ids: dict[tuple[Hashable, ...], int] = {}
         self._values: dict[int, Any] = {}
         self.decided: dict[int, bool] = {}
+        #: Whether the new model runs, and what operators of the original that may fail read in
+        #: this run without failing.
+        self.is_new = False
+        self.answered: set[tuple[str, int]] = set()
         #: By the ids of arrays, which are kept, so that no others get these.
         self._lifted: dict[int, tuple[Array, Array]] = {}
 

@@ -143,13 +143,25 @@ def arithmetic(call: Call) -> list[Array]:
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
-    if op in ("Div", "Mod") and "int" in dtype:
+    may_fail = op in ("Div", "Mod") and "int" in dtype
+    may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
+    if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
         raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype} is not modelled")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
         call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
     )
+
+
+def _may_be_negative(call: Call, base: Array, exponent: Array) -> bool:
+    """Whether whole numbers are raised to a power that may be negative."""
+    if "int" not in base.dtype or "int" not in exponent.dtype:
+        return False
+    if exponent.dtype != INT64:
+        return True
+    _variables, value = call.evaluator.whole_numbers(exponent).generic()
+    return not call.algebra.is_not_negative(value)
 
 
 def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
@@ -260,6 +272,8 @@ def cast(call: Call) -> list[Array]:
     x = call.array(0)
     like = call.op == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
+    if x.dtype == "string" != dtype:
+        raise NotProvable("operator", f"{call.evaluator.place()}: numbers that strings tell")
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
 
