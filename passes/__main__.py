@@ -49,7 +49,7 @@ app.add_typer(command_streaming.app)
 def _version(asked: bool) -> None:
     if not asked:
         return
-    from passes.builds.report_file import tools
+    from passes.tools import tools
 
     own, *others = [f"{name} {version}" for name, version in tools().items() if name != "python"]
     typer.echo(f"{own} ({', '.join(others)}, python {tools()['python']})")

@@ -18,6 +18,7 @@ from passes.collector import collector_held_back
 from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
+from passes.errors import WrongUsage
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
 from passes.report import Checked, Report, Spent
@@ -28,6 +29,10 @@ from passes.verify.signature import inputs as signature_inputs
 if TYPE_CHECKING:
     from passes.verify.prove.prover import Attempt
     from passes.verify.rewrites.verifying import KnownVerifications
+
+
+class CannotCertify(WrongUsage):
+    """The proof is not one of the model that was given."""
 
 
 class _LeaveOut(Exception):
@@ -65,6 +70,8 @@ class Chain:
                 refused, or a proof is required and there is none.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
+            CannotCertify: a certificate is to be made, and inputs are bound.
+            DoesNotHold: a certificate is to be made, and a proof needs its searches.
             NoRuntime: the runtime that is to execute the outcome, too, is not installed.
         """
         first = self.sessions[0]
@@ -105,6 +112,7 @@ class Chain:
                 left_out = {**left_out, **more.sites}
                 continue
             self._require_proof(report)
+            self._certify(fed, proto, attempt, bool(binding))
             return Result(proto, report, model.base_dir)
 
     def _undisturbed(self) -> AbstractContextManager[None]:
@@ -167,6 +175,27 @@ class Chain:
         asked = any(one.proving is not None and one.proving.required for one in self.sessions)
         if asked and report.proof is not None and not report.proof.is_proven:
             raise failed(f"the outcome is {report.proof.line}", report)
+
+    def _certify(
+        self, model: Model, proto: ModelProto, attempt: Attempt | None, is_bound: bool
+    ) -> None:
+        """Put the certificate of a proof into the outcome if a command asks for it, in place of one
+        that the model had.
+
+        Raises:
+            CannotCertify: the inputs of the model were bound.
+        """
+        from passes.verify.prove.certificate import Certificate, embed
+
+        asked = [one.proving for one in self.sessions if one.proving and one.proving.certified]
+        made = None
+        if asked and is_bound:
+            raise CannotCertify("--certify: what binds inputs makes the original another model")
+        if asked and attempt is not None and attempt.proof.is_proven:
+            budget = max(one.budget for one in asked)
+            after = Model(proto, model.path)
+            made = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
+        embed(proto, made)
 
     def _verified(
         self,

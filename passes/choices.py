@@ -156,10 +156,12 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class Proving:
-    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written."""
+    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written;
+    `certified`: its metadata has the certificate."""
 
     budget: float = PROOF_BUDGET
     required: bool = False
+    certified: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,13 @@ _GROUPS = (
 def page() -> str:
     """The page in Markdown: each command with its own options, then the options that they share."""
     program: Any = typer.main.get_command(passes.__main__.app)
-    commands: dict[str, Any] = dict(program.commands)
+    commands: dict[str, Any] = {}
+    for name, one in program.commands.items():
+        inner = getattr(one, "commands", None)
+        commands |= {name: one} if inner is None else {f"{name} {key}": inner[key] for key in inner}
     rewriting = load_commands()
     lines = [_HEAD.rstrip("\n")]
-    lines += [f"| [`{name}`](#{name}) | {_line(one)} |" for name, one in commands.items()]
+    lines += [f"| [`{name}`](#{_anchor(name)}) | {_line(one)} |" for name, one in commands.items()]
     shared = {name for _, group in _GROUPS for name in options_of(group)}
     for name, one in commands.items():
         own = [
@@ -45,7 +48,14 @@ def page() -> str:
             for option in one.params
             if _is_option(option) and not (name in rewriting and option.name in shared)
         ]
-        lines += ["", f"## {name}", "", inspect.cleandoc(one.help or _line(one)), "", _usage(one)]
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            inspect.cleandoc(one.help or _line(one)),
+            "",
+            _usage(name, one),
+        ]
         lines += ["", *_table(own)] if own else []
         if name in rewriting:
             lines += ["", _shared()]
@@ -74,13 +84,13 @@ def _line(command: Any) -> str:
     return str(command.short_help or inspect.cleandoc(command.help or "").partition("\n")[0])
 
 
-def _usage(command: Any) -> str:
+def _usage(name: str, command: Any) -> str:
     names = [
         f"{option.metavar}{'...' if option.nargs == -1 else ''}"
         for option in command.params
         if not _is_option(option)
     ]
-    return "\n".join(("```text", " ".join(("passes", command.name, *names, "[OPTIONS]")), "```"))
+    return "\n".join(("```text", " ".join(("passes", name, *names, "[OPTIONS]")), "```"))
 
 
 def _table(options: Iterable[Any]) -> list[str]:

@@ -114,6 +114,7 @@ MEANINGS = {
     "scope.decisions": "The number of conditions on floats after which a run was left out.",
     "scope.bits": "The error of `field` is below 2 to the power of minus this.",
     "scope.executed": "The number of executed cases that agree.",
+    "scope.regrouped": "Whether a symbolic proof holds up to the order of sums only.",
     "draws.shapes": "The shape of each input.",
     "draws.elements": "The elements of inputs that are not left open.",
     "findings.code": "The kind of the finding.",

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from passes.builds.files import File, digest, files_of
-from passes.builds.report_file import Ran, as_json, tools
+from passes.builds.report_file import Ran
 from passes.builds.rows import Row
 from passes.builds.task import End, Task
 from passes.engine import plugins
 from passes.errors import PassesError
+from passes.json_values import as_json
+from passes.tools import tools
 
 #: The form of the entries.
 _FORM = 1

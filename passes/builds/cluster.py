@@ -12,11 +12,11 @@ from typing import Any
 
 from passes.builds.batch import Engine
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.report_file import tools
 from passes.builds.rows import Row
 from passes.builds.task import End
 from passes.builds.work import Work
 from passes.errors import PassesError, WrongUsage
+from passes.tools import tools
 
 _DISTRIBUTION = "onnx-passes"
 #: Seconds to wait for the scheduler, and for a first worker.

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import types
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from enum import StrEnum
-from functools import cache
-from importlib import metadata
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +13,13 @@ from passes.commands.declaring import options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
+from passes.json_values import as_json, read_as
 from passes.report import Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
+from passes.tools import tools
 from passes.verify.prove.proof import Proof
 
 VERSION = 1
-_TOOLS = {
-    "passes": "onnx-passes",
-    **{name: name for name in ("onnx", "onnxruntime", "numpy", "openvino", "tract")},
-}
 
 
 @dataclass(frozen=True)
@@ -133,55 +124,13 @@ class ReportFile:
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> ReportFile:
         """The report that JSON holds, as a row of a build does. Raises TypeError."""
-        report = _read_as(cls, values)
+        report = read_as(cls, values)
         assert isinstance(report, cls)
         return report
 
     def to_json(self) -> str:
         """The text of the file."""
         return as_json(asdict(self), indent=2) + "\n"
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """The JSON of plain values, tuples, paths and words."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
-
-
-def _read_as(kind: Any, value: Any) -> Any:
-    """Return the value of a type that JSON holds, dataclasses with their fields.
-
-    Raises:
-        TypeError: it is of another form.
-    """
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return None if value is None else _read_as(arguments[0], value)
-    if origin is tuple and arguments[-1] is not Ellipsis:
-        return tuple(_read_as(one, part) for one, part in zip(arguments, value, strict=True))
-    if origin in (tuple, list, Sequence):
-        return [_read_as(arguments[0], part) for part in value]
-    if origin in (dict, Mapping):
-        return {name: _read_as(arguments[1], part) for name, part in value.items()}
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        made: Any = kind
-        return made(**{name: _read_as(hints[name], part) for name, part in value.items()})
-    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
-
-
-@cache
-def tools() -> Mapping[str, str]:
-    """The versions of Python, of this tool, and of what it runs on, as far as it is installed."""
-    found = {"python": platform.python_version()}
-    for name, distribution in _TOOLS.items():
-        try:
-            found[name] = metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            if name == "passes":
-                from passes import __version__
-
-                found[name] = __version__
-    return found
 
 
 def _meanings(report: Report | None) -> dict[str, str]:

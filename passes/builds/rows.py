@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from passes.builds.pool import Ended
-from passes.builds.report_file import ReportFile, as_json
+from passes.builds.report_file import ReportFile
 from passes.builds.task import Done, End, Task
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
+from passes.json_values import as_json
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200

@@ -17,12 +17,20 @@ from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 from passes.inspection.inspection import VERSION as INSPECT_VERSION
 from passes.inspection.inspection import Inspection
+from passes.verify.prove.certificate import VERSION as CERTIFICATE_VERSION
+from passes.verify.prove.certificate import Certificate
 
 
 def report() -> dict[str, Any]:
     """The schema of the report file."""
     title = f"Report of passes, version {VERSION}"
     return {"$schema": DIALECT, "title": title, **schema_of(ReportFile)}
+
+
+def certificate() -> dict[str, Any]:
+    """The schema of a certificate."""
+    title = f"Certificate of passes, version {CERTIFICATE_VERSION}"
+    return {"$schema": DIALECT, "title": title, **schema_of(Certificate)}
 
 
 def inspection() -> dict[str, Any]:
@@ -131,6 +139,7 @@ def _object(kind: Any) -> dict[str, Any]:
 #: What makes each schema, by the name of its file.
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"report-{VERSION}.schema.json": report,
+    f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate,
     f"inspect-{INSPECT_VERSION}.schema.json": inspection,
     "config.schema.json": config,
 }

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from passes.choices import Executors
-from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import check_report, fail, progress, tell, write
 from passes.cli.showing import Verify
 from passes.commands.declaring import Help, options_of
@@ -145,27 +144,8 @@ def _written(found: Bisection, folder: Path, exact: bool) -> str:
     return f"{'written':<15}  {path}: {contents}"
 
 
-give_parameters(
-    _bisect,
-    [
-        Parameter(
-            "before",
-            Parameter.KEYWORD_ONLY,
-            annotation=Annotated[
-                Path, typer.Argument(help="The original, or a folder.", metavar="BEFORE")
-            ],
-        ),
-        Parameter(
-            "after",
-            Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[
-                Path | None, typer.Argument(help="The model to compare with it.", metavar="AFTER")
-            ],
-        ),
-        *parameters_of(Bisect),
-    ],
-)
+_SIDES = {"before": "The original, or a folder.", "after": "The model to compare with it."}
+give_parameters(_bisect, [*model_arguments("after", **_SIDES), *parameters_of(Bisect)])
 app.command("bisect", short_help="Find the first value in which two models differ, and why.")(
     _bisect
 )

@@ -254,7 +254,7 @@ def _given(options: Check) -> list[str]:
 
 
 def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
-    from passes.builds.report_file import as_json
+    from passes.json_values import as_json
 
     report: dict[str, Any] = {
         "schema_version": 1,
@@ -287,7 +287,7 @@ def _matrix(model: Path, options: Check) -> bool:
     lines += [f"  {name:<{width}}{_counts(checked)}" for name, checked in every.items()]
     tell("\n".join(lines))
     if options.json is not None:
-        from passes.builds.report_file import as_json
+        from passes.json_values import as_json
 
         report: Mapping[str, Any] = {
             name: [asdict(finding) for finding in checked.findings]

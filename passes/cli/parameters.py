@@ -39,13 +39,18 @@ def parameters_of(declared: type, own_first: type | None = None) -> list[Paramet
     return [parameter(option) for option in options]
 
 
-def model_arguments(**helps: str) -> list[Parameter]:
-    """The parameters of the command line for models that are named, by their help texts."""
+def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
+    """The parameters of the command line for files that are named, by their help texts; those that
+    are `optional` are None by default."""
     return [
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            annotation=Annotated[Path, typer.Argument(help=text, metavar=name.upper())],
+            default=None if name in optional else Parameter.empty,
+            annotation=Annotated[
+                Path | None if name in optional else Path,
+                typer.Argument(help=text, metavar=name.upper()),
+            ],
         )
         for name, text in helps.items()
     ]

@@ -1,24 +1,40 @@
-"""The command `prove`: two model files, executed only where the proof fails."""
+"""The commands `prove` and `certificate check`: two model files, executed only where the proof
+fails."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from passes.builds.task import reproduced
 from passes.choices import PROOF_BUDGET, Executors
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
-from passes.cli.running import check_report, complain, fail, failing, progress, tell, write
-from passes.commands.declaring import WrongValue
+from passes.cli.running import (
+    check_report,
+    check_reports,
+    complain,
+    fail,
+    failing,
+    progress,
+    tell,
+    write,
+)
+from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Reporting
 from passes.commands.options import Executing, ProofBudget
-from passes.errors import MISMATCH, NOT_PRODUCED
+from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
+
+if TYPE_CHECKING:
+    from passes.verify.prove.proof import Proof
 
 app = typer.Typer()
+_certificate = typer.Typer(no_args_is_help=True)
+app.add_typer(_certificate, name="certificate", help="Check the certificate of a proof.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +42,26 @@ class Prove(Executing, Reporting):
     """The options of `prove`."""
 
     budget: ProofBudget = PROOF_BUDGET
+    certify: Annotated[
+        str | os.PathLike[str] | None,
+        Help(
+            "If it is proven, write its certificate to this file, for `certificate check`.",
+            metavar="FILE",
+        ),
+    ] = None
 
     def check(self) -> None:
         """See that the executor runs both models."""
         super().check()
         if self.executor not in set(Executors):
             raise WrongValue("executor", f"is {self.executor!r}, which does not run the original")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checking(Reporting):
+    """The options of `certificate check`."""
+
+    budget: ProofBudget = PROOF_BUDGET
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
@@ -49,7 +79,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
 
     options = options_from(Prove, given)
     with failing():
-        check_report(options.json, (before, after))
+        check_reports((options.json, options.certify), (before, after))
         old, new = (load_checked(path)[0] for path in (before, after))
         feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
         executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
@@ -68,9 +98,45 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
         fail(f"{after}: {proof.sentence()}", MISMATCH)
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
-    tell(
-        "\n".join([f"{after}: {proof.sentence()}", *(f"  assumed: {one}" for one in proof.assumed)])
-    )
+    if options.certify is not None:
+        from passes.verify.prove.certificate import Certificate
+
+        with failing(after):
+            made = Certificate.of(old, new, proof, found.choices, options.budget)
+        write(options.certify, made.to_json(2) + "\n")
+    _tell(after, proof)
+
+
+def _check(before: Path, after: Path, certificate: Path | None = None, **given: Any) -> None:
+    """Prove that a model answers as another one does, by a certificate and without searches.
+
+    Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a decision, a
+    relation between loops, or the version; 1 if it is no certificate.
+    """
+    from passes.check import load_checked
+    from passes.verify.prove.certificate import BadCertificate, Certificate, embedded
+    from passes.verify.prove.guide import DoesNotHold
+
+    options = options_from(Checking, given)
+    stated_in = after if certificate is None else certificate
+    with failing():
+        check_report(options.json, (before, after, stated_in))
+        old, new = (load_checked(path)[0] for path in (before, after))
+        try:
+            text = embedded(new) if certificate is None else certificate.read_text("utf-8")
+            proof = Certificate.read(text).check(old, new, options.budget)
+        except (BadCertificate, DoesNotHold) as error:
+            fail(f"{stated_in}: {error}", error.exit_code)
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{stated_in}: cannot be read ({error})", FAILED)
+    if options.json is not None:
+        write(options.json, dumps(asdict(proof), indent=2) + "\n")
+    _tell(after, proof)
+
+
+def _tell(after: Path, proof: Proof) -> None:
+    lines = [f"{after}: {proof.sentence()}", *(f"  assumed: {one}" for one in proof.assumed)]
+    tell("\n".join(lines))
 
 
 _SIDES = {"before": "The original.", "after": "The model that is to answer as it does."}
@@ -78,3 +144,7 @@ give_parameters(_prove, [*model_arguments(**_SIDES), *parameters_of(Prove)])
 app.command("prove", short_help="Prove two models equal, or show inputs on which they differ.")(
     _prove
 )
+_STATED = {"certificate": "The certificate; that in the metadata of AFTER by default."}
+_FILES = model_arguments("certificate", **_SIDES, **_STATED)
+give_parameters(_check, [*_FILES, *parameters_of(Checking)])
+_certificate.command("check", short_help="Prove two models equal by a certificate.")(_check)

@@ -162,6 +162,13 @@ class Options(Executing, Binding, Converting):
     require_proof: Annotated[
         bool, Help("Write nothing and exit 3 unless the outcome is proven, as --prove does.")
     ] = False
+    certify: Annotated[
+        bool,
+        Help(
+            "Prove it as --prove does, and put the certificate of the proof into the metadata of "
+            "the outcome, for `certificate check`."
+        ),
+    ] = False
     prove_budget: ProofBudget = PROOF_BUDGET
     assume: Annotated[
         Sequence[str],
@@ -199,8 +206,8 @@ class Options(Executing, Binding, Converting):
 
     def proving(self) -> Proving | None:
         """Return how to prove the outcome, None if that is not asked for."""
-        asked = self.prove or self.require_proof
-        return Proving(self.prove_budget, self.require_proof) if asked else None
+        asked = self.prove or self.require_proof or self.certify
+        return Proving(self.prove_budget, self.require_proof, self.certify) if asked else None
 
     def verifying(self) -> Verifying | None:
         """Return how to verify, None if verification is off."""

@@ -56,10 +56,10 @@ def test_not_proven() -> None:
 
 
 def test_not_modelled() -> None:
-    done = CliRunner().invoke(app, ["prove", *sides("peel/rows_of_a_size_that_the_run_tells")])
+    done = CliRunner().invoke(app, ["prove", *sides("recognize-attention/gated")])
     assert done.exit_code == 3
     assert "not-provable: " in done.output
-    assert "at drawn sizes: decision: floats decide " in done.output
+    assert "at drawn sizes: element: " in done.output
 
 
 def test_disproven(tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
     written = ["hoist", before, "-o", str(out), "--json", str(report)]
     done = rewrites(*written, "--require-proof")
     assert done.exit_code == 3
-    assert "the outcome is not proven: operator: main/loop_0.body/" in done.output
+    assert "the outcome is not proven: random: main/loop_0.body/" in done.output
     assert not out.exists()
-    assert json.loads(report.read_text())["proof"]["code"] == "operator"
+    assert json.loads(report.read_text())["proof"]["code"] == "random"
     done = rewrites(*written, "--prove")
     assert done.exit_code == 0
-    assert "  not proven: operator: main/loop_0.body/" in done.output
+    assert "  not proven: random: main/loop_0.body/" in done.output
     assert out.exists()
 
 
@@ -134,3 +134,25 @@ def test_a_build_counts_proofs(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "proofs:\n  proven" in done.output
     assert "| proven | 1 |" in summary.read_text()
+
+
+def test_a_certificate_is_checked(tmp_path: Path) -> None:
+    file, report = tmp_path / "certificate.json", tmp_path / "proof.json"
+    pair = sides("lower/sum")
+    done = CliRunner().invoke(app, ["prove", *pair, "--certify", str(file)])
+    assert done.exit_code == 0
+    check = ["certificate", "check"]
+    done = CliRunner().invoke(app, [*check, *pair, str(file), "--json", str(report)])
+    assert done.exit_code == 0
+    assert "proven for all inputs, sizes and trip counts (3 cases)" in done.output
+    assert json.loads(report.read_text())["verdict"] == "proven"
+    done = CliRunner().invoke(app, [*check, *sides("peel/vector_iteration"), str(file)])
+    assert done.exit_code == 3
+    assert f"{file}: it is of another model before" in done.output
+    done = CliRunner().invoke(app, [*check, *pair])
+    assert done.exit_code == 1
+    assert "there is no certificate in its metadata" in done.output
+    file.write_text("{")
+    done = CliRunner().invoke(app, [*check, *pair, str(file)])
+    assert done.exit_code == 1
+    assert f"{file}: is no certificate, or is cut short" in done.output

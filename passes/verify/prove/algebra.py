@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from passes.verify.prove.conditions import MOST_WRITTEN_OUT, Conditions
+from passes.verify.prove.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.constants import Constants
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
 from passes.verify.prove.terms import Term, subterms
@@ -15,11 +17,23 @@ from passes.verify.prove.terms import Term, subterms
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 
-class Algebra(Conditions):
+@dataclass(frozen=True)
+class Manner:
+    """How a proof reads terms: whether recurrences of a few iterations are `written_out`,
+    whether sums are `regrouped`, as if numbers added up to the same in any order, and whether
+    products are `distributed` over differences."""
+
+    written_out: bool = True
+    regrouped: bool = False
+    distributed: bool = False
+
+
+class Algebra(Constants):
     """The terms of a proof, and what is known on the path that is studied."""
 
-    def __init__(self) -> None:
+    def __init__(self, manner: Manner | None = None) -> None:
         super().__init__()
+        self.manner = manner or Manner()
         #: Which other recurrence, before which iteration, a state is read from.
         self.related: Callable[[Term, Term], tuple[Term, Term] | None] | None = None
 
@@ -68,13 +82,6 @@ class Algebra(Conditions):
             return self.opaque(dtype, "app", dtype, (placeholder, *indices))
 
         return element
-
-    def opaque(self, dtype: str, op: str, data: Hashable, args: Iterable[Term]) -> Term:
-        """An element that nothing is known about but what it is made of."""
-        made = self.terms.make(op, data, args)
-        if dtype == INT64:
-            return self.lift(made)
-        return self.boolean(made) if dtype == BOOL else made
 
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
         """A term with values for variables, simplified; `whole`: anew in every part."""
@@ -145,7 +152,12 @@ class Algebra(Conditions):
                 assert isinstance(term.data, tuple)
                 if term.op == "ew":
                     return self.elementwise(term.data[0], term.data[1], term.data[2], args)
+                if term.data[0] == "constant":
+                    return self.element(term.data[1], term.data[-1], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
+            case "output" | "answers" | "size":
+                assert isinstance(term.data, tuple)
+                return self.opaque(term.data[-1], term.op, term.data, args)
             case "trips":
                 return self.trips(*args)
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
@@ -184,12 +196,54 @@ class Algebra(Conditions):
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
         """An operator by element."""
         args = tuple(args)
+        if op == "Add" and self.manner.regrouped:
+            args = self._addends(dtype, args)
+            if len(args) == 1:
+                return args[0]
+        if self.manner.distributed and op in ("Sub", "Mul", "Neg"):
+            distributed = self._distributed(op, dtype, args)
+            if distributed is not None:
+                return distributed
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
         if op in COMMUTE:
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         return self.opaque(dtype, "ew", (op, attributes, dtype), args)
+
+    def _distributed(self, op: str, dtype: str, args: tuple[Term, ...]) -> Term | None:
+        """A difference as a sum, and its product as one of products."""
+
+        def made(op: str, *args: Term) -> Term:
+            return self.elementwise(op, (), dtype, args)
+
+        if op == "Sub":
+            return made("Add", args[0], made("Neg", args[1]))
+        sums = [
+            n for n, one in enumerate(args) if one.op == "ew" and one.data == ("Add", (), dtype)
+        ]
+        if op == "Neg":
+            (inner,) = args
+            if sums:
+                return made("Add", *(made("Neg", one) for one in inner.args))
+            return inner.args[0] if inner.data == ("Neg", (), dtype) else None
+        for place, one in enumerate(args):
+            other = args[1 - place]
+            if one.data == ("Neg", (), dtype):
+                return made("Neg", made("Mul", one.args[0], other))
+            if one.op == "const" and one.data[-1] == "1.0":  # type: ignore[index]
+                return other
+            if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
+                return made("Add", *(made("Mul", part, other) for part in one.args))
+        return None
+
+    def _addends(self, dtype: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The numbers that a sum of sums adds up, but for zeros."""
+        found: list[Term] = []
+        for one in args:
+            found += one.args if one.op == "ew" and one.data == ("Add", (), dtype) else (one,)
+        some = [one for one in found if one.op != "const" or not _is_zero(one)]
+        return tuple(some or found[:1])
 
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
@@ -215,21 +269,31 @@ class Algebra(Conditions):
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
-        exact = _EXACT_OPERATORS.get(op)
-        if exact is None or any(one.op != "const" or one.data[0] not in _EXACT for one in args):  # type: ignore[index]
+        exact = EXACT_OPERATORS.get(op)
+        if exact is None or len(args) > 2:
             return None
-        values = [np.frombuffer(bytes.fromhex(one.data[1]), one.data[0])[0] for one in args]  # type: ignore[index]
+        values, read = [], set()
+        for one in args:
+            known = self._known_value(one)
+            if known is None:
+                return None
+            values.append(known)
+            read |= {one.args} if one.args else set()
+        if len(read) > 1:
+            return None
         with np.errstate(all="ignore"):
-            return self.literal(dtype, exact(*values))
+            made = np.asarray(exact(*values))
+        if made.size > MOST_FOLDED or made.dtype.name != dtype:
+            return None
+        return self.element(self.constant(made), dtype, next(iter(read), ()))
 
-    def literal(self, dtype: str, item: Any) -> Term:
-        """The term of a value."""
-        if dtype == INT64:
-            return self.whole(int(item))
-        if dtype == BOOL:
-            return self.truth(bool(item))
-        bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
-        return self.terms.make("const", (dtype, bits, str(item)))
+    def _known_value(self, term: Term) -> Any:
+        """The numbers of a constant of floats that every machine computes alike, else None."""
+        if term.op == "const" and term.data[0] in _EXACT:  # type: ignore[index]
+            return np.frombuffer(bytes.fromhex(term.data[1]), term.data[0])[0]  # type: ignore[index]
+        if term.op == "elem" and term.data[0] == "constant" and term.data[-1] in _EXACT:  # type: ignore[index]
+            return self.constants[term.data[1]]  # type: ignore[index]
+        return None
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
         """A reduction over axes of these sizes of a function of their indices; axes of size 1 are
@@ -258,7 +322,7 @@ class Algebra(Conditions):
         dtypes = recurrence.data
         known = self.number(iteration)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
-        if known is not None and 0 <= known <= most:
+        if known is not None and 0 <= known <= (most if self.manner.written_out else 0):
             made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):
@@ -350,9 +414,11 @@ COMMUTE = {"Add", "Mul", "Equal", "Xor"}
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
 
+#: Of how many elements constants are computed.
+MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-_EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
+EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
@@ -382,6 +448,12 @@ LOSSLESS = {
     ("int16", "int32"),
     ("uint16", "int32"),
 }
+
+
+def _is_zero(constant: Term) -> bool:
+    assert isinstance(constant.data, tuple)
+    dtype, bits, _ = constant.data
+    return not np.frombuffer(bytes.fromhex(bits), np.dtype(dtype))[0]
 
 
 def _kind(leaf: Term) -> tuple[str, ...]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from passes.verify.prove.algebra import BOOL, INT64, Algebra
+from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.terms import Term
 
 Indices = tuple[Term, ...]
@@ -101,42 +99,13 @@ class Array:
 def constant(algebra: Algebra, value: npt.NDArray[Any]) -> Array:
     """The array of a value, which is the same whatever its name and axes of size 1."""
     dtype = "string" if value.dtype == object else value.dtype.name
-    shape = tuple(map(algebra.whole, value.shape))
-
-    def literal(item: Any) -> Term:
-        return algebra.literal(dtype, item)
-
-    alike = (
-        dtype != "string" and value.size > 0 and len({one.tobytes() for one in value.ravel()}) == 1
-    )
-    squeezed = tuple(size for size in value.shape if size != 1)
-    told = f"{dtype} {squeezed} ".encode()
-    digest = sha256(told + np.ascontiguousarray(value).tobytes()).hexdigest()[:24]
-    if dtype == "string":
-        digest = sha256(told + repr(value.tolist()).encode()).hexdigest()[:24]
+    kept = [axis for axis, size in enumerate(value.shape) if size != 1]
+    name = algebra.constant(value.reshape([value.shape[axis] for axis in kept]))
 
     def get(indices: Indices) -> Term:
-        if alike:
-            return literal(value.ravel()[0])
-        numbers = [algebra.number(index) for index in indices]
-        inside = all(
-            number is not None and 0 <= number < size
-            for number, size in zip(numbers, value.shape, strict=True)
-        )
-        if inside:
-            return literal(value[tuple(numbers)])
-        kept = [index for index, size in zip(indices, value.shape, strict=True) if size != 1]
-        made = algebra.terms.make("elem", ("constant", digest, dtype), kept)
-        if dtype == INT64:
-            own = algebra.sum({(made,): 1})
-            low, high = (int(value.min()), int(value.max())) if value.size else (0, 0)
-            algebra.bound(
-                made, algebra.sub(own, algebra.whole(low)), algebra.sub(algebra.whole(high), own)
-            )
-            return algebra.lift(made)
-        return algebra.boolean(made) if dtype == BOOL else made
+        return algebra.element(name, dtype, [indices[axis] for axis in kept])
 
-    return Array(algebra, dtype, shape, get)
+    return Array(algebra, dtype, tuple(map(algebra.whole, value.shape)), get)
 
 
 def parameter(algebra: Algebra, name: str, dtype: str, shape: tuple[Term, ...]) -> Array:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.verify.prove.integers import polynomial
+from passes.verify.prove.integers import Sum, polynomial
 from passes.verify.prove.numbers import Contradiction, Numbers
 from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
+#: Up to how many numbers in a sum that are one of two are told apart.
+_MOST_BRANCHES = 4
 #: An index is studied by its rest of a division by a number that is not larger.
 MOST_PARTS = 8
 
@@ -166,6 +168,9 @@ class Conditions(Numbers):
         common = gcd(*(many for mono, many in parts.items() if mono))
         if parts.get((), 0) % common:
             return self.false
+        counted = self._counts_none(parts)
+        if counted is not None:
+            return counted
         assert isinstance(value.data, tuple)
         value = self.scaled(value, 1 if value.data[0] > 0 else -1)
         value = self.sum({m: many // common for m, many in polynomial(value).items()})
@@ -177,11 +182,26 @@ class Conditions(Numbers):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
 
+    def _counts_none(self, parts: Sum) -> Term | None:
+        """Whether none is counted, where a number is how often a condition holds along an axis."""
+        (mono, *others) = parts
+        if others or len(mono) != 1 or mono[0].data != ("ReduceSum", "int64"):
+            return None
+        *sizes, function = mono[0].args
+        (body,) = polynomial(function.args[0]) if function.args[0].data == (1,) else ((),)
+        if len(sizes) != 1 or len(body) != 1 or body[0].op != "ite":
+            return None
+        if any(self.number(one) not in (0, 1) for one in body[0].args[1:]):
+            return None
+        (index,), inner = self.opened(function, sizes)
+        return self.for_all(sizes[0], self.close([index], self.eq0(inner)))
+
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""
         parts = polynomial(value)
-        for mono in parts:
-            if len(mono) == 1 and mono[0].op == "ite":
+        chosen = [mono for mono in parts if len(mono) == 1 and mono[0].op == "ite"]
+        if len(chosen) <= _MOST_BRANCHES:
+            for mono in chosen:
                 rest = self.sum({one: many for one, many in parts.items() if one != mono})
                 condition, *branches = mono[0].args
                 sides = [
@@ -229,10 +249,10 @@ class Conditions(Numbers):
         return self._joined("or", conditions, self.false, self.true)
 
     def _joined(self, op: str, conditions: Iterable[Term], unit: Term, end: Term) -> Term:
-        parts: set[Term] = set()
+        parts: dict[Term, None] = {}  # in an order that is the same in every process
         for one in conditions:
-            parts |= set(one.args) if one.op == op else {one}
-        parts.discard(unit)
+            parts |= dict.fromkeys(one.args if one.op == op else [one])
+        parts.pop(unit, None)
         if end in parts or any(self.negation(one) in parts for one in parts):
             return end
         if len(parts) < 2:

@@ -21,12 +21,12 @@ from onnx import (
 
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.model import Model
-from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
-from passes.ir.places import MAIN, label
+from passes.ir.operators import called_key, function_key, op_of, plain_domain
+from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.versions import OLDEST_OPSET
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, NotProvable, constant
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms import Term, subterms
 
 Values = dict[str, Array]
 
@@ -63,7 +63,7 @@ class Call:
     evaluator: Evaluator
     node: NodeProto
     inputs: list[Array | None]
-    opset: int
+    opsets: Mapping[str, int]
     attributes: Mapping[str, Any]
     values: Values
 
@@ -71,6 +71,11 @@ class Call:
     def algebra(self) -> Algebra:
         """The terms."""
         return self.evaluator.algebra
+
+    @property
+    def opset(self) -> int:
+        """The opset of ONNX."""
+        return self.opsets[""]
 
     def array(self, position: int) -> Array:
         """An input that the operator needs."""
@@ -119,6 +124,8 @@ class Call:
 
 
 Operator = Callable[[Call], "list[Array]"]
+#: The entry of the operators that have none of their own.
+OPAQUE = "opaque"
 _TABLE: dict[str, Operator] = {}
 
 
@@ -172,6 +179,8 @@ class Evaluator:
             raise Fork(choice)
         if reason.is_shown:
             raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
+        if not self.original and any(one.op == "answers" for one in subterms(condition)):
+            raise NotProvable("operator", f"{reason}, which is not modelled, as in the original")
         raise Fork(condition, certain=self.original)
 
     def whole_numbers(self, array: Array) -> Array:
@@ -294,10 +303,15 @@ class Evaluator:
         tensor = constant_tensor(node)
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]
-        if handler is None or not is_onnx_domain(node.domain):
-            raise NotProvable("operator", f"{self.place()}: {op_of(node)} is not modelled")
-        opset = opsets[""]
-        return handler(Call(self, node, inputs, opset, _attributes(node, opset), values))
+        if handler is None:
+            return _TABLE[OPAQUE](Call(self, node, inputs, opsets, {}, values))
+        call = Call(self, node, inputs, opsets, attributes_of(node, opsets[""]), values)
+        try:
+            return handler(call)
+        except NotProvable as error:
+            if error.code not in ("operator", "empty") or holds_graphs(node):
+                raise
+            return _TABLE[OPAQUE](call)
 
     def _called(
         self, function: FunctionProto, node: NodeProto, inputs: list[Array | None]
@@ -353,7 +367,7 @@ def _refers(graph: GraphProto) -> bool:
     )
 
 
-def _attributes(node: NodeProto, opset: int) -> dict[str, Any]:
+def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its version; None where there is none."""
     schema = defs.get_schema(node.op_type, opset, "")
     found: dict[str, Any] = {}

@@ -130,6 +130,8 @@ class Writer:
                 return self._state(term, depth)
             case "ew":
                 return self._operator(term, depth)
+            case "output" | "answers" | "size":
+                return self._opaque(term, depth)
             case "red":
                 *sizes, function = term.args
                 return f"{_data(term)[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
@@ -191,6 +193,15 @@ class Writer:
             return self._call(dtype, term.args, depth)
         told = "" if not attributes else f"<{_told(attributes)}>"
         return self._call(f"{op}{told}", term.args, depth)
+
+    def _opaque(self, term: Term, depth: int) -> tuple[str, int]:
+        """An output of an operator as a whole, one of its sizes, or that it answers."""
+        read = [n for n, one in enumerate(term.args) if one.op == "lam"]
+        inputs = [term.args[n].args[0] for n in read]
+        inner = self._call(str(_data(term)[1]), inputs, depth)[0]
+        if term.op != "output":
+            return f"{inner} {'answers' if term.op == 'answers' else 'has a size'}", _LOOSE
+        return self._read(inner, term.args[max(read, default=-1) + 1 :], depth)
 
     def _over(self, sizes: Sequence[Term], function: Term, word: str, depth: int) -> str:
         """A function of indices below these sizes."""

@@ -14,6 +14,7 @@ from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
 from passes.verify.prove.drawn.proving import SETTLED, at_sizes
 from passes.verify.prove.draws import cases_of
+from passes.verify.prove.guide import Choices
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import Attempt, attempt
 from passes.verify.terms import Inputs, Limits, Models, Terms
@@ -22,10 +23,12 @@ from passes.verify.verification import verify
 
 @dataclass(frozen=True)
 class Judged:
-    """A proof; if it is `disproven`, the case that shows it."""
+    """A proof, with its choices if it is one for all sizes; if it is `disproven`, the failure that
+    shows it."""
 
     proof: Proof
     failure: Failure | None = None
+    choices: Choices | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def judge(
     """
     found = attempt(before, after, budget)
     if found.proof.is_proven or found.proof.code == "signature":
-        return Judged(found.proof)
+        return Judged(found.proof, choices=found.choices)
     judged = _executed(before, after, found, executing)
     if judged.failure is not None or found.proof.code in SETTLED:
         return judged

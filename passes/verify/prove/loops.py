@@ -39,7 +39,7 @@ def branches(call: Call) -> list[Array]:
     evaluator, algebra = call.evaluator, call.algebra
     condition = call.array(0).scalar()
     graphs = {one.name: one.g for one in call.node.attribute}
-    opsets = {"": call.opset}
+    opsets = call.opsets
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
         chosen = then if evaluator.decide(condition, "a condition") else other
@@ -343,7 +343,7 @@ def _iteration(
         for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
             values[carried.body_input] = _read(array, placeholder)
         with evaluator.collecting() as required:
-            inner = evaluator.run(form.body.node, dict(values), {"": call.opset}, ".body")
+            inner = evaluator.run(form.body.node, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))

@@ -20,7 +20,7 @@ LONGEST = (1 << 31) - 1
 #: How often a loop is taken to iterate at most.
 MOST_ITERATIONS = 1 << 47
 #: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
-_COUNTS = {"dim", "var", "bv", "trips"}
+_COUNTS = {"dim", "size", "var", "bv", "trips"}
 #: Atoms that an equation may give everywhere.
 _SOLVED = {"dim", "elem", "idiv", "var"}
 
@@ -138,10 +138,10 @@ class Numbers(ABC):
             if atom not in self._relatives:
                 self._relatives[atom] = self._parts_of(atom)
             return self._relatives[atom] + ([own] if atom in self._positive else [])
-        if atom.op == "elem" or atom.op == "ew":
+        if atom.op in ("elem", "ew", "output"):
             limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
             return [*self._known_of(atom), *limits]
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
         return [own] if self._is_positive(atom) else []
 
@@ -157,7 +157,7 @@ class Numbers(ABC):
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """What is known of an element because it is known of all."""
-        if atom in self._instances or atom.op != "elem":
+        if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
         for condition in self._alike:
@@ -168,9 +168,9 @@ class Numbers(ABC):
             if body.op != "ge0":
                 continue
             for one in subterms(body):
-                if one.op != "elem" or one.data != atom.data or own not in one.args:
+                index = _matched(one, atom, own) if one.op == atom.op else None
+                if index is None:
                     continue
-                index = atom.args[one.args.index(own)]
                 inside = self.is_not_negative(index) and self.is_not_negative(
                     self.sub(self.sub(size, self.one), index)
                 )
@@ -374,7 +374,7 @@ class Numbers(ABC):
 
     def _range_of(self, atom: Term) -> tuple[int, int]:
         """Numbers between which an atom is."""
-        if atom.op == "dim":
+        if atom.op in ("dim", "size"):
             return 0, LONGEST
         if atom.op in _COUNTS:
             return 0, MOST_ITERATIONS
@@ -385,3 +385,13 @@ class Numbers(ABC):
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
         return _LOWEST, _HIGHEST
+
+
+def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
+    """What a number of a pattern has to be for the pattern to be a term, if it can be."""
+    if pattern is variable:
+        return term if term.op == "poly" else None
+    if pattern.op != term.op or pattern.data != term.data or len(pattern.args) != len(term.args):
+        return None
+    pairs = zip(pattern.args, term.args, strict=True)
+    return next(filter(None, (_matched(*pair, variable) for pair in pairs)), None)

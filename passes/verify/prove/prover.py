@@ -14,20 +14,23 @@ from passes.check import load_checked
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.ir.places import MAIN
+from passes.ir.operators import op_of
+from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
 from passes.verify.prove.arrays import Array, NotProvable, parameter
 from passes.verify.prove.conditions import MOST_PARTS
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
+from passes.verify.prove.guide import Choices, End, Following, Guide
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
+from passes.verify.prove.scope import Scope
 from passes.verify.prove.terms import OutOfTime, Term, subterms
 
 __all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
@@ -48,10 +51,26 @@ SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and if there is none what the answer depends on."""
+    """A proof and its choices, and if there is none what the answer depends on."""
 
     proof: Proof
     clues: Clues = NO_CLUES
+    choices: Choices | None = None
+
+
+#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
+REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+DISTRIBUTED = "products distribute over differences"
+#: In which manners a model of recurrent operators is tried, others in the first.
+_MANNERS = (
+    Manner(written_out=False),
+    Manner(written_out=False, regrouped=True),
+    Manner(written_out=False, regrouped=True, distributed=True),
+    Manner(),
+    Manner(regrouped=True),
+)
+#: Why a proof fails in every manner.
+_IN_ANY_MANNER = {"function", "input", "model", "operator", "opset", "random", "sparse", "type"}
 
 
 class _Unproven(Exception):
@@ -70,8 +89,19 @@ def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
     return attempt(before, after, budget).proof
 
 
-def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
-    """What `prove` finds, and at which terms it ended."""
+def attempt(
+    before: Model,
+    after: Model,
+    budget: float = BUDGET,
+    stated: Choices | None = None,
+) -> Attempt:
+    """What `prove` finds, its choices, and at which terms it ended.
+
+    With the choices that a certificate has `stated`, nothing is sought.
+
+    Raises:
+        DoesNotHold: a choice is not stated, or does not hold.
+    """
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
     except BadModel as error:
@@ -90,10 +120,34 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
             if foreign:
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
-    algebra = Algebra()
-    algebra.terms.end = monotonic() + budget
+    end = monotonic() + budget
+    found = None
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    for manner in (stated.manner,) if stated else manners:
+        algebra = Algebra(manner)
+        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        tried = _attempt(before, after, guide, end, budget)
+        if found is None or tried.proof.is_proven:
+            found = tried
+        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+            break
+    assert found is not None
+    return found
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
+
+
+def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: float) -> Attempt:
+    """What is found in a manner until the `end` of the budget."""
+    algebra = guide.algebra
+    manner = algebra.manner
+    algebra.terms.end = end
     pending: list[Decisions] = [()]
-    assumed: set[str] = set()
+    assumed = {REGROUPED} if manner.regrouped else set[str]()
+    assumed |= {DISTRIBUTED} if manner.distributed else set()
     paths = 0
     while pending:
         decisions = pending.pop()
@@ -103,11 +157,13 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
             return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
+            guide.enter(decisions)
             algebra.start(decisions)
-            _path(algebra, before, after, assumed, ended)
+            guide.end(_path(guide, before, after, assumed, ended))
         except Contradiction:
-            continue
+            guide.end("impossible")
         except Fork as fork:
+            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if not fork.certain:
                 pending.append((*decisions, (fork.condition, False)))
@@ -122,7 +178,10 @@ def attempt(before: Model, after: Model, budget: float = BUDGET) -> Attempt:
         except _Unproven as error:
             return ended.unproven(error)
     assumptions = (*ALWAYS, *sorted(assumed))
-    return Attempt(Proof("proven", assumed=assumptions, paths=paths))
+    proof = Proof(
+        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
+    )
+    return Attempt(proof, choices=Choices(manner, guide.cases))
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -166,19 +225,21 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ended: _Ended) -> None:
-    """Prove it on one path; `assumed` gets what is assumed on it, also where it is divided, and
-    `ended` what is evaluated.
+def _path(guide: Guide, before: Model, after: Model, assumed: set[str], ended: _Ended) -> End:
+    """Prove it on one path, and tell how that ends.
+
+    `assumed` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
+    algebra = guide.algebra
     old = ended.evaluator = Evaluator(before, algebra, True, assumed)
     try:
         left = outputs_of(old)
     except Fails:
-        return
+        return "original-fails"
     new = ended.evaluator = Evaluator(after, algebra, False, assumed)
     try:
         right = outputs_of(new, before)
@@ -188,7 +249,8 @@ def _path(algebra: Algebra, before: Model, after: Model, assumed: set[str], ende
     if new.scans_nothing and not old.scans_nothing:
         assumed.add(SCANS_NOTHING)
     for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
-        _same(algebra, value.name, one, other)
+        _same(guide, value.name, one, other)
+    return "equal"
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
@@ -224,17 +286,18 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
-def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
+def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
         _Unproven: it is not shown.
     """
+    algebra = guide.algebra
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if not _alike(algebra, *sizes)[2]:
+        if not _alike(guide, *sizes)[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
@@ -244,26 +307,29 @@ def _same(algebra: Algebra, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(algebra, name, (left.at(at), right.at(at)), variables, ())
+    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(
-    algebra: Algebra,
+    guide: Guide,
     name: str,
     sides: tuple[Term, Term],
     variables: Sequence[Term],
     cases: tuple[Term, ...],
 ) -> None:
     """Show that two elements are equal, by cases of their indices where that helps."""
-    left, right, equal = _alike(algebra, *sides)
+    algebra = guide.algebra
+    left, right, equal = _alike(guide, *sides)
     if equal:
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
+        by = algebra.lift(cut[0]), algebra.whole(cut[1])
+        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(algebra, name, (old, new), variables, (*cases, here))
+            _equal(guide, name, (old, new), variables, (*cases, here))
         return
     condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
     if condition is None:
@@ -273,11 +339,12 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
+    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
                 old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(algebra, name, (old, new), variables, (*cases, one))
+                _equal(guide, name, (old, new), variables, (*cases, one))
 
 
 def _unlike(
@@ -308,12 +375,13 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(algebra: Algebra, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    algebra = guide.algebra
     both = left.op == right.op == "poly"
     if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
         return left, right, True
-    relations = Relations(algebra, (left, right))
+    relations = Relations(guide, (left, right))
     left, right = relations.normal(left, right)
     return left, right, relations.alike(left, right)
 

@@ -9,20 +9,24 @@ from functools import cache
 
 from passes.verify.prove.algebra import COMMUTE, Algebra
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.guide import DoesNotHold, Guide, Relation
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.terms import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
 _DEEPEST = 6
+#: For each state of a recurrence, states of another one by number.
+_Starts = list[list[tuple[int, Term]]]
 _STEPS = 400
 
 
 class Relations:
     """What the recurrences in some terms are to each other, under what is known now."""
 
-    def __init__(self, algebra: Algebra, terms: Iterable[Term]) -> None:
-        self.algebra = algebra
+    def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
+        self.algebra = algebra = guide.algebra
+        self._guide = guide
         whole = (one for term in terms for one in subterms(term) if one.op == "rec")
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
         plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
@@ -63,21 +67,54 @@ class Relations:
         return None if found is None else (found.args[0], found.args[1])
 
     def _relation(self, own: Term, iteration: Term) -> Term | None:
-        algebra = self.algebra
+        """Another recurrence and its iteration, sought or stated by a certificate; either way it
+        is shown by induction.
+
+        Raises:
+            DoesNotHold: the stated one is not.
+        """
+        algebra, guide = self.algebra, self._guide
+        asked = (own, iteration, *self._assumed)
+        stated = guide.relation(asked)
+        if stated is None and not guide.searches:
+            return None
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
-        for other, begin in self._begins(own, at, initial):
+        sought = self._begins(own, at, initial)
+        for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
             if self._leads(other, own) or not algebra.is_not_negative(begin):
                 continue
-            starts = self._starts(own, other, begin)
+            starts = self._starts(own, other, begin, stated)
             with self._running(iteration):
                 first = algebra.step_of(own, algebra.zero, at)
-                for stride in self._strides(other, begin, at, first):
-                    if self._keeps(own, starts, stride, begin, iteration):
+                strides: Iterable[Term] = self._strides(other, begin, at, first)
+                if stated:
+                    strides = self._stated_strides(first, begin, stated)
+                for stride in strides:
+                    states = self._keeps(own, starts, stride, begin, iteration)
+                    if states is not None:
+                        guide.relates(asked, other, begin, stride, states)
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
+        if stated:
+            raise DoesNotHold(f"it does not hold that {stated.text}")
         return None
+
+    def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
+        """The recurrence that is stated, and where this one begins in it."""
+        read = _read(initial)
+        begins = [] if read is None else [(read.args[0], read.args[1])]
+        if stated.begin is not None:
+            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
+        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
+
+    def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
+        """The number of iterations that is stated, in the first iteration if it is no number."""
+        read = _read(first)
+        if stated.stride is not None:
+            return [self.algebra.whole(stated.stride)]
+        return [] if read is None else [self.algebra.sub(read.args[1], begin)]
 
     def _masked(self, own: Term, iteration: Term) -> Term | None:
         """The recurrence without the condition that all its states wait for, and its
@@ -144,6 +181,17 @@ class Relations:
         read = _read(initial)
         if read is not None and read.args[2:] == at:
             yield read.args[0], read.args[1]
+        for other, orders in self._over(own):
+            for number, order in enumerate(orders):
+                begin = algebra.whole(number)
+                may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
+                if may_be and self._same(algebra.state(other, begin, at), initial):
+                    yield other, begin
+
+    def _over(self, own: Term) -> Iterator[tuple[Term, list[int]]]:
+        """Other recurrences over the variables of this one, and how their first states are
+        sorted."""
+        algebra = self.algebra
         for other, orders in self._others.items():
             if not _like(own, other) or other.height > own.height:
                 continue
@@ -154,11 +202,7 @@ class Relations:
                 lifted = map(algebra.lift, values)
                 other = algebra.subst(other, dict(zip(names, lifted, strict=True)))
                 orders = [0] * len(orders)
-            for number, order in enumerate(orders):
-                begin = algebra.whole(number)
-                may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
-                if may_be and self._same(algebra.state(other, begin, at), initial):
-                    yield other, begin
+            yield other, orders
 
     def _orders(self, recurrence: Term) -> list[int]:
         """How the states before the first iterations are sorted; equal ones are sorted alike."""
@@ -189,39 +233,46 @@ class Relations:
                 continue
             return
 
-    def _starts(self, own: Term, other: Term, begin: Term) -> list[list[Term]]:
+    def _starts(self, own: Term, other: Term, begin: Term, stated: Relation | None) -> _Starts:
         """For each state the states of the other recurrence that begin with its initial value,
-        each as a recurrence of its own."""
+        each with its number and as a recurrence of its own; of those that are stated if any
+        are."""
         algebra = self.algebra
-        found: list[list[Term]] = []
+        found: _Starts = []
         for number in range(len(_dtypes(own))):
             focused = algebra.focused(own, number)
             variables, initial = algebra.opened(focused.args[0])
             at = tuple(map(algebra.lift, variables))
             found.append([])
-            for place in range(len(_dtypes(other)) if number else 1):
+            places: Sequence[int] = range(len(_dtypes(other)) if number else 1)
+            if stated:
+                places = [one for one in places if one in stated.states[number : number + 1]]
+            for place in places:
                 one = algebra.focused(other, place)
                 if _like(focused, one) and self._same(algebra.state(one, begin, at), initial):
-                    found[-1].append(one)
+                    found[-1].append((place, one))
         return found
 
     def _keeps(
-        self, own: Term, starts: list[list[Term]], stride: Term, begin: Term, iteration: Term
-    ) -> bool:
-        """Return whether each state is a state of the other recurrence, `stride` iterations of it
-        at a time, in every iteration before this one."""
+        self, own: Term, starts: _Starts, stride: Term, begin: Term, iteration: Term
+    ) -> tuple[int, ...] | None:
+        """The numbers of the states of the other recurrence that the states are, `stride`
+        iterations of it at a time, in every iteration before this one; None if they are not."""
         algebra = self.algebra
         if not algebra.is_not_negative(stride):
-            return False
+            return None
         matched: list[Term] = []
+        numbers: list[int] = []
         for number, states in enumerate(starts):
             focused = algebra.focused(own, number)
             at = self._indices(focused.args[0], 0, 0)
             first = algebra.step_of(focused, algebra.zero, at)
-            kept = [one for one in states if self._reached(one, begin, stride, at, first)]
-            if not kept:
-                return False
-            matched.append(kept[0])
+            kept = (one for one in states if self._reached(one[1], begin, stride, at, first))
+            place, state = next(kept, (0, None))
+            if state is None:
+                return None
+            numbers.append(place)
+            matched.append(state)
         index = algebra.lift(algebra.variable(iteration))
         here = algebra.add(algebra.mul(stride, index), begin)
         before = [self._written(state, here, 0) for state in matched]
@@ -230,8 +281,8 @@ class Relations:
             at = self._indices(own.args[count + number], 1, count)
             got = algebra.apply(own.args[count + number], [index, *at, *before])
             if not self._reached(state, here, stride, at, got):
-                return False
-        return True
+                return None
+        return tuple(numbers)
 
     def _reached(
         self, state: Term, here: Term, stride: Term, at: tuple[Term, ...], got: Term

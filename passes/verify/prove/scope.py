@@ -35,9 +35,10 @@ def _written(elements: tuple[int | bool | str, ...]) -> str:
 class Scope:
     """What a proof covers.
 
-    `draws` are the cases if it is not `symbolic`. `decisions` is the number of conditions on
-    floats after which a run was left out, 0 if none was. The error of `field` is below
-    2 ** -`bits`, and `executed` cases agreed.
+    `draws` are the cases if it is not `symbolic`; a symbolic proof that is `regrouped` holds up to
+    the order of summation. `decisions` is the number of conditions on floats after which a run was
+    left out, 0 if none was. The error of `field` is below 2 ** -`bits`, and `executed` cases
+    agreed.
     """
 
     method: Method = "symbolic"
@@ -45,11 +46,13 @@ class Scope:
     decisions: int = 0
     bits: int = 0
     executed: int = 0
+    regrouped: bool = False
 
     def sentence(self) -> str:
         """The scope in words, after `proven`."""
         if self.method == "symbolic":
-            return "for all inputs, sizes and trip counts"
+            order = ", up to the order of summation" if self.regrouped else ""
+            return f"for all inputs, sizes and trip counts{order}"
         where = f"at sizes {'; '.join(map(str, self.draws))}"
         if self.decisions:
             where += f", for at most {self.decisions} conditions on floats in a run"

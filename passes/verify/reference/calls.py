@@ -12,7 +12,7 @@ from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
 from passes.verify.reference.library import call_attributes, specialise
-from passes.verify.reference.machine import Frame, Kernel, Machine
+from passes.verify.reference.machine import Frame, Kernel
 from passes.verify.reference.value_types import type_of
 
 
@@ -32,7 +32,7 @@ def function_call(
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
         if not known:
-            known.append(_evaluator(caller.machine, function, given))
+            known.append(_evaluator(caller, function, given))
         names = list(known[0].input_names_)
         if len(operands) > len(names):
             raise ModelFailed(
@@ -46,14 +46,15 @@ def function_call(
 
 
 def _evaluator(
-    machine: Machine, function: FunctionProto, given: dict[str, AttributeProto]
+    caller: Evaluator, function: FunctionProto, given: dict[str, AttributeProto]
 ) -> Evaluator:
+    machine = caller.machine
     spelled = sorted((name, value.SerializeToString()) for name, value in given.items())
     key = (id(function), tuple(spelled))
     if key not in machine.function_evaluators:
         special = specialise(function, given)
         imports = {entry.domain: entry.version for entry in special.opset_import}
-        machine.function_evaluators[key] = (Evaluator(special, machine, imports), function)
+        machine.function_evaluators[key] = (type(caller)(special, machine, imports), function)
     evaluator: Evaluator = machine.function_evaluators[key][0]
     return evaluator
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto
 
-from passes.verify.executor import Event, TookTooLong, Value, Watch
+from passes.verify.executor import Array, Event, TookTooLong, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.library import Library
 from passes.verify.reference.roundings import Roundings
@@ -109,6 +109,10 @@ class Machine:
         """
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise TookTooLong(f"took longer than {self.timeout:g} s")
+
+    def elements(self, array: Array) -> Array:
+        """The elements of an array on which control flow depends: here itself."""
+        return array
 
     def note(self, node_name: str, frame: Frame) -> None:
         """Notes down what the watch of `node_name` asks for, as it is seen from `frame`."""

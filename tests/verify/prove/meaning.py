@@ -7,7 +7,6 @@ one path is followed. Where the original fails by an obligation, the executor mu
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -20,9 +19,10 @@ from onnx.reference import ReferenceEvaluator
 from passes.ir.model import Model
 from passes.verify import signature
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.prove.algebra import Algebra, Contradiction
-from passes.verify.prove.arrays import Array, NotProvable, constant
+from passes.verify.prove.algebra import Algebra, Contradiction, Manner
+from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork
+from passes.verify.prove.guide import Guide
 from passes.verify.prove.prover import outputs_of
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.terms import Term
@@ -31,7 +31,12 @@ from passes.verify.reference import ReferenceExecutor
 Feeds = Mapping[str, Any]
 
 
-def disagreement(model: ModelProto, feeds: Feeds, other: ModelProto | None = None) -> str:
+def disagreement(
+    model: ModelProto,
+    feeds: Feeds,
+    other: ModelProto | None = None,
+    manner: Manner | None = None,
+) -> str:
     """How the terms of a model differ from what the executor gives; empty where they agree.
 
     With another model that answers the same, its terms are compared, too, and both read each
@@ -50,9 +55,9 @@ def disagreement(model: ModelProto, feeds: Feeds, other: ModelProto | None = Non
         return ""
     except ModelFailed:
         expected = None
-    algebra = Algebra()
+    algebra = Algebra(manner)
     models = [model] if other is None else [model, other]
-    worth = Worth(model, feeds) if other is None else Worth(model, feeds, other)
+    worth = Worth(model, feeds, algebra)
     decisions: list[tuple[Term, bool]] = []
     for _ in range(60):
         try:
@@ -90,7 +95,7 @@ def _related(left: Array, right: Array) -> list[Array]:
     at = [algebra.lift(one) for one in variables]
     sizes = zip(left.shape, right.shape, strict=True)
     terms = [(left.at(at), right.at(at)), *sizes]
-    related = [Relations(algebra, pair).normal(*pair) for pair in terms]
+    related = [Relations(Guide(algebra), pair).normal(*pair) for pair in terms]
     made = []
     for side in range(2):
         element, *shape = (pair[side] for pair in related)
@@ -105,7 +110,9 @@ def _related(left: Array, right: Array) -> list[Array]:
 class Worth:
     """The values of terms on the inputs of a model."""
 
-    def __init__(self, model: ModelProto, feeds: Feeds, *others: ModelProto) -> None:
+    def __init__(self, model: ModelProto, feeds: Feeds, algebra: Algebra) -> None:
+        self._constants = algebra.constants
+        self._made_before: dict[Any, Any] = {}
         self._sizes: dict[Any, int] = {}
         self._elements: dict[Any, Any] = {}
         for value in signature.inputs(model.graph):
@@ -115,14 +122,6 @@ class Worth:
                 self._sizes[dim.dim_param or (value.name, axis)] = size
             ones = tuple(a for a, dim in enumerate(dims) if dim.dim_value == 1)
             self._elements["input", value.name] = array.squeeze(ones)
-        for tensor in (tensor for one in (model, *others) for tensor in tensors(one)):
-            array = onnx.numpy_helper.to_array(tensor)
-            algebra = Algebra()
-            leaf = constant(algebra, array)
-            at = [algebra.lift(algebra.variable()) for _ in leaf.shape]
-            for atom in _elements(leaf.get(tuple(at))):
-                assert isinstance(atom.data, tuple)
-                self._elements[atom.data[:2]] = array.squeeze()
 
     def array(self, array: Array) -> np.ndarray[Any, Any]:
         """A whole array."""
@@ -187,7 +186,13 @@ class Worth:
             case "elem":
                 return self._element(data[:2], [int(value(one)) for one in args])  # type: ignore
             case "ew":
-                return _by_element(data, tuple(map(value, args)))
+                found = tuple(map(value, args))
+                if data[0] == "Add" and len(found) > 2:  # type: ignore[index]
+                    return np.add.reduce(np.array(found))
+                key = (data, *(np.asarray(one).dtype.str + repr(one) for one in found))
+                if key not in self._made_before:
+                    self._made_before[key] = _by_element(data, found)
+                return self._made_before[key]
             case "forall":
                 size, function = args
                 return all(self._applied(function, bound, at) for at in range(value(size)))
@@ -198,6 +203,8 @@ class Worth:
                 items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
                 found = _by_row(row.data, shape, items)
                 return found[int(value(args[1]))] if term.op == "row" else found
+            case "output" | "answers" | "size":
+                return self._called(term, bound, value)
             case "pair":
                 return tuple(map(value, args))
             case "st":
@@ -212,7 +219,7 @@ class Worth:
 
     def _element(self, leaf: Any, at: list[int]) -> Any:
         """An element of an input or constant; what lies outside is never read, and 0."""
-        array = self._elements[leaf]
+        array = self._constants[leaf[1]] if leaf[0] == "constant" else self._elements[leaf]
         while array.ndim > len(at):  # an axis of a symbolic size that is 1 on this path
             array = array.squeeze(array.shape.index(1))
         inside = all(0 <= index < size for index, size in zip(at, array.shape, strict=True))
@@ -222,6 +229,29 @@ class Worth:
         names = function.data
         inner = {**bound, **{n.uid: v for n, v in zip(names, values, strict=True)}}  # type: ignore
         return self.of(function.args[0], inner)
+
+    def _called(self, term: Term, bound: Mapping[int, Any], value: Callable[[Term], Any]) -> Any:
+        """An output of an operator as a whole, one of its sizes, or whether it answers."""
+        domain, op, version, attributes, kinds, *which = term.data  # type: ignore[misc]
+        args = list(term.args)
+        arrays: list[Any] = []
+        for kind in kinds:
+            arrays.append(None)
+            if kind is None:
+                continue
+            shape = [int(value(args.pop(0))) for _ in range(kind[1])]
+            function = args.pop(0)
+            items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
+            arrays[-1] = np.array(items, np.dtype(kind[0])).reshape(shape)
+        count = 1 if term.op == "answers" else which[0] + 1
+        made = _outputs(domain, op, version, attributes, arrays, count)
+        if term.op == "answers":
+            return made is not None
+        if made is None:
+            return 0
+        if term.op == "size":
+            return made[which[0]].shape[which[1]]
+        return made[which[0]][tuple(int(value(one)) for one in args)]
 
     def _state(self, recurrence: Term, iteration: int, bound: Mapping[int, Any]) -> Any:
         count = len(recurrence.data)  # type: ignore[arg-type]
@@ -234,25 +264,6 @@ class Worth:
                 for s in steps
             ]
         return states[0]
-
-
-def _elements(term: Term) -> list[Term]:
-    inner = itertools.chain.from_iterable(map(_elements, term.args))
-    return [term, *inner] if term.op == "elem" else list(inner)
-
-
-def tensors(model: ModelProto) -> list[onnx.TensorProto]:
-    """Every tensor of a model, in bodies and functions, too."""
-    from passes.ir.constant_nodes import constant_tensor
-    from passes.ir.places import graphs_below
-
-    found: list[onnx.TensorProto] = []
-    for owner in (model.graph, *model.functions):
-        for graph in graphs_below(owner):
-            found += getattr(graph, "initializer", [])
-            made = [constant_tensor(node) for node in graph.node]
-            found += [one for one in made if one is not None]
-    return found
 
 
 def _by_element(data: Any, values: tuple[Any, ...]) -> Any:
@@ -327,6 +338,29 @@ def _run(op: str, arrays: list[Any], given: Mapping[str, Any]) -> Any:
     graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name="y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return ReferenceEvaluator(model).run(None, feeds)[0]
+
+
+def _outputs(
+    domain: str, op: str, version: int, told: Any, arrays: list[Any], count: int
+) -> list[Any] | None:
+    """The first outputs that an operator makes of arrays; None where it fails."""
+    given = {name: _attribute(value) for name, value in told}
+    for name, one in given.items():
+        given[name] = [_attribute(item) for item in one] if isinstance(one, tuple) else one
+    names = ["" if array is None else f"i{number}" for number, array in enumerate(arrays)]
+    outputs = [f"o{number}" for number in range(count)]
+    node = helper.make_node(op, names, outputs, domain=domain, **given)
+    feeds = {f"i{n}": array for n, array in enumerate(arrays) if array is not None}
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in outputs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
+    try:
+        return list(ReferenceExecutor().run(model, feeds).outputs.values())
+    except ModelFailed:
+        return None
 
 
 def drawn(model: ModelProto, seed: int) -> dict[str, Any]:

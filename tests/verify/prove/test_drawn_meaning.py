@@ -100,7 +100,7 @@ def outputs(model: Model, feeds: Feeds) -> list[Value]:
     while True:
         terms.decided = decided
         try:
-            results = comparison.sides[0].run(comparison.fed(feeds), monotonic() + 20)
+            results = comparison.sides[0].answer(comparison.fed(feeds), monotonic() + 20)
             return [_number(terms, one, feeds, known) for one in results]
         except Wanted as error:
             comparison.wanted |= error.names
@@ -120,8 +120,8 @@ def agrees(path: Path) -> int:
     count = 0
     before, after = sides(path)
     drawer = draws.drawer_of(before, after)
-    for sizes in draws.SIZES:
-        feeds = next(draws.attempts(drawer, sizes))
+    for place, sizes in enumerate(draws.SIZES):
+        feeds = next(draws.attempts(drawer, place))
         for model in (before, after):
             try:
                 expected = ReferenceExecutor().run(model.proto, feeds).outputs

@@ -11,7 +11,7 @@ from passes.verify.prove.draws import cases_of
 from passes.verify.prove.judging import Executing, Judged, judge
 from passes.verify.prove.prover import attempt
 from tests.instruments.mutants.outcomes import Pair, pairs
-from tests.verify.prove.test_wrong_pairs import WRONG
+from tests.verify.prove.test_wrong_pairs import WRONG, timely
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 #: Pairs that differ in the last bits, or in the sign of a zero.
@@ -44,7 +44,7 @@ def wrong(name: str) -> tuple[str, str]:
     return text.replace("@", right), text.replace("@", other)
 
 
-@pytest.mark.parametrize("name", sorted(set(WRONG) - ALIKE))
+@pytest.mark.parametrize("name", timely(sorted(set(WRONG) - ALIKE)))
 def test_a_wrong_pair_is_disproven(name: str) -> None:
     found = judged(*wrong(name))
     assert (found.proof.verdict, found.proof.code) == ("disproven", "mismatch")

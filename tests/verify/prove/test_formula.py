@@ -65,14 +65,14 @@ def test_a_failure_names_the_node_and_the_path() -> None:
     assert found.where == ("N != M", "M != 1", "N == 1")
 
 
-def test_an_operator_that_is_not_modelled_has_its_path() -> None:
+def test_an_operator_that_draws_random_numbers_has_its_path() -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[T,2] x, float[2] h) => (float[2] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] t) {
-            p = Add (s, r) t = Einsum <equation = "i->i"> (p) }> (h, x) }"""
+            p = Add (s, r) t = RandomNormalLike (p) }> (h, x) }"""
     model = Model.load(onnx.parser.parse_model(text))
     found = prove(model, model)
-    assert (found.code, found.node) == ("operator", "main/scan_0.body/einsum_1 before")
+    assert (found.code, found.node) == ("random", "main/scan_0.body/randomnormallike_1 before")
 
 
 def test_states_of_one_name_are_told_apart_by_their_recurrences() -> None:

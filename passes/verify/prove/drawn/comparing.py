@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from time import monotonic
+from itertools import islice
 
 import numpy as np
 
@@ -14,34 +14,28 @@ from passes.verify import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.prove.drawn import draws
-from passes.verify.prove.drawn.bodies import TermEvaluator
-from passes.verify.prove.drawn.operators import kernels
+from passes.verify.prove.drawn.running import evaluator_of
 from passes.verify.prove.drawn.symbols import (
     Fork,
+    NotShown,
     Terms,
-    Unmodelled,
     Wanted,
     is_number,
+    name_of,
     numbers,
     wrap,
 )
 from passes.verify.prove.scope import Draw
-from passes.verify.reference.control_flow.static_sizes import StaticSizes
-from passes.verify.reference.library import Library
-from passes.verify.reference.machine import Frame, Machine
+from passes.verify.reference.value_types import element_dtype
 
 #: Runs of a pair at one draw, and conditions that are decided in one of them.
 _MOST_PATHS, MOST_DECISIONS = 128, 6
-#: Draws of whole numbers at each size, where they matter.
+#: Draws of whole numbers at each size, if they matter.
 _DRAWS = 3
 
 
-@dataclass(frozen=True)
-class Unequal:
-    """Why two models are not shown equal: a code and a sentence."""
-
-    code: str
-    detail: str
+class Unequal(NotShown):
+    """The models differ in more than elements: in sizes or types, or the new one alone fails."""
 
 
 @dataclass
@@ -53,186 +47,137 @@ class Found:
     terms: Terms
     draws: list[Draw] = field(default_factory=list)
     differing: list[tuple[int, int]] = field(default_factory=list)
-    where: str = ""
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
 
 
-class _Side:
-    """One of the models, ready to run."""
-
-    def __init__(self, model: Model, terms: Terms) -> None:
-        proto = model.proto
-        imports = {entry.domain: entry.version for entry in proto.opset_import}
-        self.outputs = [value.name for value in proto.graph.output]
-        self.machine = Machine(
-            Library(proto.functions), StaticSizes(proto), kernels(terms), model.base_dir
-        )
-        evaluator = type("Evaluator", (TermEvaluator,), {"terms": terms})
-        self.evaluator = evaluator(proto.graph, self.machine, imports)
-        self.evaluator.is_main = True
-
-    def run(self, feeds: Mapping[str, Value], end: float) -> list[Value]:
-        """The outputs, of term numbers."""
-        self.machine.start(max(end - monotonic(), 0.0))
-        evaluator = self.evaluator
-        results: list[Value] = evaluator.execute(
-            Frame({"": None, **evaluator.rt_inits_, **feeds}, None)
-        )
-        return results
-
-
 class Comparison:
-    """The comparison of a pair of models."""
+    """The comparison of a pair of models. `wanted` are the inputs that are drawn, not free."""
 
     def __init__(self, before: Model, after: Model, end: float) -> None:
         self._models, self._end = (before, after), end
         self._terms = Terms()
-        self.sides = [_Side(model, self._terms) for model in self._models]
+        self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
 
-    def run(self) -> Found | Unequal:
-        """Compare both models at all sizes that are drawn."""
+    def run(self) -> Found:
+        """Compare both models at all sizes that are drawn.
+
+        Raises:
+            NotShown: they differ in more than elements, or cannot be compared.
+        """
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 return self._run()
-            except Unmodelled as error:
-                return Unequal(error.code, str(error))
-            except TookTooLong:
-                return Unequal("budget", "the time is over")
+            except TookTooLong as error:
+                raise NotShown("budget", "the time is over") from error
             except CannotRun as error:
-                return Unequal("operator", str(error))
+                raise NotShown("operator", str(error)) from error
             except CannotDraw as error:
-                return Unequal("input", str(error))
-            except RecursionError:
-                return Unequal("budget", "terms are nested too deeply")
+                raise NotShown("input", str(error)) from error
+            except RecursionError as error:
+                raise NotShown("budget", "terms are nested too deeply") from error
 
-    def _run(self) -> Found | Unequal:
+    def _run(self) -> Found:
+        """Compare at all sizes, anew whenever more inputs have to be drawn."""
         drawer = draws.drawer_of(*self._models)
         while True:
             try:
-                unequal = self._at_sizes(drawer)
-                if unequal is None and not self.found.draws:
-                    more = draws.learned(self._models[0], drawer)
-                    unequal = None if more is None else self._at_sizes(more)
+                self._at_all_sizes(drawer)
+                if not self.found.draws and (taught := draws.learned(self._models[0], drawer)):
+                    self._at_all_sizes(taught)
             except Wanted as error:
                 if error.names <= self.wanted:
-                    raise Unmodelled("decision", f"{min(error.names)!r} decides a size") from error
+                    raise NotShown("decision", f"{min(error.names)!r} decides a size") from error
                 self.wanted |= error.names
                 self.found = Found(self._terms)
                 continue
-            if unequal is None and not self.found.draws:
-                return Unequal("draws", "the original answers at no sizes that were drawn")
-            return unequal or self.found
+            if not self.found.draws:
+                raise NotShown("draws", "the original answers at no sizes that were drawn")
+            return self.found
 
-    def _at_sizes(self, drawer: Drawer) -> Unequal | None:
-        """Compare at each of the sizes, in several ways where whole numbers matter."""
-        for place, sizes in enumerate(draws.SIZES):
-            left = _DRAWS if self.wanted else 1
-            for turn, feeds in enumerate(draws.attempts(drawer, sizes)):
-                if turn % 2 == 0:
-                    feeds = draws.counted(feeds, self.wanted, 2 * place + turn // 2)
-                answered, unequal = self._at(feeds)
-                if answered and self.wanted and unequal is None:
-                    _, unequal = self._at(draws.negated(feeds, self.wanted))
-                if unequal is not None:
-                    return unequal
-                left -= answered
-                if not left:
-                    break
-        return None
+    def _at_all_sizes(self, drawer: Drawer) -> None:
+        """Compare at each of the sizes, in several ways if whole numbers matter."""
+        for place in range(len(draws.SIZES)):
+            answered = filter(self._answers, draws.attempts(drawer, place, self.wanted))
+            for feeds in islice(answered, _DRAWS if self.wanted else 1):
+                if self.wanted:
+                    self._answers(draws.negated(feeds, self.wanted))
 
-    def _at(self, feeds: Feeds) -> tuple[bool, Unequal | None]:
-        """Compare at one draw: whether both answer, and how they differ."""
+    def _answers(self, feeds: Feeds) -> bool:
+        """Compare at one draw, on every path of conditions on floats; return whether the original
+        answers on one of them."""
         draw = self._draw(feeds)
         if draw in self.found.draws:
-            return True, None
-        unequal = self._paths(feeds, draw)
-        if unequal is not None:
-            unequal = Unequal(unequal.code, f"{unequal.detail}; at {draw}")
-        return draw in self.found.draws, unequal
-
-    def _paths(self, feeds: Feeds, draw: Draw) -> Unequal | None:
-        """Compare at one draw, on every path of conditions on floats."""
+            return True
+        runs = self.found.runs
         pending: list[dict[int, bool]] = [{}]
         for _ in range(_MOST_PATHS):
-            if not pending:
-                return None
-            decided = pending.pop()
-            self._terms.decided = decided
+            decided = self._terms.decided = pending.pop()
             try:
-                unequal = self._path(self.fed(feeds), draw)
+                self._compare(self.fed(feeds))
             except Fork as fork:
                 if len(decided) == MOST_DECISIONS:
                     self.found.is_cut = True
                 else:
                     pending += [{**decided, fork.term: holds} for holds in (False, True)]
-                continue
+            except Unequal as error:
+                raise Unequal(error.code, f"{error}; at {draw}") from error
             finally:
                 self._terms.decided = {}
-            if unequal is not None:
-                return unequal
-        return Unequal("budget", f"more than {_MOST_PATHS} paths")
+            if not pending:
+                break
+        else:
+            raise NotShown("budget", f"more than {_MOST_PATHS} paths")
+        if self.found.runs == runs:
+            return False
+        self.found.draws.append(draw)
+        return True
 
-    def _path(self, feeds: Mapping[str, Value], draw: Draw) -> Unequal | None:
+    def _compare(self, feeds: Feeds) -> None:
+        """Compare on one path, unless the original fails on it, or sizes had to be guessed."""
         before, after = self.sides
         try:
-            left = before.run(feeds, self._end)
+            left = before.answer(feeds, self._end)
         except ModelFailed:
-            return None
+            return
         try:
-            right = after.run(feeds, self._end)
+            right = after.answer(feeds, self._end)
         except ModelFailed as error:
-            return Unequal("fails", f"the new model fails where the original answers: {error}")
+            sentence = f"the new model fails where the original answers: {error}"
+            raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
-            return None
-        for name, one, other in zip(before.outputs, left, right, strict=True):
-            sentence = self._same(name, one, other)
-            if sentence:
-                return Unequal("size", f"output {name!r}: {sentence}")
+            return
+        if after.machine.breaks_declared and not before.machine.breaks_declared:
+            raise Unequal("fails", "a body of the new model declares other sizes than it has")
+        for name, one, other in zip(before.output_names_, left, right, strict=True):
+            self._same(name, one, other)
         self.found.runs += 1
-        if draw not in self.found.draws:
-            self.found.draws.append(draw)
-        return None
 
-    def _same(self, name: str, one: Value, other: Value) -> str:
-        """A sentence where two outputs are unlike in more than their elements."""
-        if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-            return next(
-                filter(None, (self._same(name, *pair) for pair in zip(one, other, strict=True))), ""
-            )
-        if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
-            unlike = one is not other
-            return (
-                f"{kind_of(one)} before, {kind_of(other)} after, or of other lengths"
-                if unlike
-                else ""
-            )
-        if one.dtype != other.dtype or one.shape != other.shape:
-            return f"{one.dtype.names} {one.shape} before, {other.dtype.names} {other.shape} after"
-        pairs = zip(
-            numbers(one).reshape(-1).tolist(), numbers(other).reshape(-1).tolist(), strict=True
-        )
-        unlike_ones = [pair for pair in pairs if pair[0] != pair[1]]
-        if unlike_ones and not self.found.differing:
-            first, second = map(self._terms.written, unlike_ones[0])
-            self.found.where = f"output {name!r}: {first} before, {second} after"
-        self.found.differing += unlike_ones
-        self.found.elements += one.size
-        return ""
+    def _same(self, name: str, one: Value, other: Value) -> None:
+        """Note the elements in which two outputs differ. Raises Unequal if more differs."""
+        if _kind(one) != _kind(other):
+            raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
+        if isinstance(one, list) and isinstance(other, list):
+            for pair in zip(one, other, strict=True):
+                self._same(name, *pair)
+        if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+            ids = (numbers(side).reshape(-1).tolist() for side in (one, other))
+            pairs = zip(*ids, strict=True)
+            self.found.differing += [(left, right) for left, right in pairs if left != right]
+            self.found.elements += one.size
 
     def _draw(self, feeds: Feeds) -> Draw:
         """What is fixed of these inputs."""
-        fixed = [(name, one) for name, one in feeds.items() if name in self.wanted]
         return Draw(
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
             tuple(
                 (name, tuple(one.reshape(-1).tolist()))
-                for name, one in fixed
-                if isinstance(one, np.ndarray)
+                for name, one in feeds.items()
+                if name in self.wanted and isinstance(one, np.ndarray)
             ),
         )
 
@@ -251,13 +196,20 @@ class Comparison:
         if isinstance(value, list):
             return [self._input(name, one, (*place, index)) for index, one in enumerate(value)]
         if value is None or (name in self.wanted and not is_number(value.dtype)):
-            return self._terms.lift(value)
-        dtype = value.dtype
+            lifted: Value = self._terms.lift(value)
+            return lifted
         made = [
-            self._terms.make("input", (name, (*place, *index)), (), dtype.name)
+            self._terms.make("input", (name, (*place, *index)), (), name_of(value.dtype))
             for index in np.ndindex(value.shape)
         ]
-        return wrap(np.array(made, np.int64).reshape(value.shape), dtype)
+        return wrap(np.reshape(made, value.shape), value.dtype)
+
+
+def _kind(value: Value) -> str:
+    """An output without its elements: the type and the shape, or how many a sequence has."""
+    if isinstance(value, np.ndarray):
+        return f"{element_dtype(value.dtype)} {value.shape}"
+    return f"{kind_of(value)} of length {len(value)}" if value is not None else kind_of(value)
 
 
 def _shapes(name: str, value: Value) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -49,19 +49,21 @@ def learned(before: Model, drawer: Drawer) -> Drawer | None:
     return None if needs is None else replace(drawer, needs=needs)
 
 
-def attempts(drawer: Drawer, sizes: tuple[int, ...]) -> Iterator[Feeds]:
-    """Inputs of these sizes, whole numbers drawn in several ways.
+def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) -> Iterator[Feeds]:
+    """Inputs of the sizes at this place of `SIZES`, whole numbers drawn in several ways; in every
+    other one, each single whole number of these names is one of 0 to 3.
 
     Raises:
         CannotDraw: the type of an input is too vague, or its size too large.
     """
+    sizes = SIZES[place]
     plan = Plan("ordinary", f"sizes {sizes}", sizes, items=sizes[0])
     for attempt in range(_ATTEMPTS):
         feeds = drawer.case(plan, attempt).feeds
         total = sum(math.prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
         if total > _MOST_ELEMENTS:
             raise CannotDraw(f"inputs of {total} elements are too large")
-        yield feeds
+        yield feeds if attempt % 2 else _counted(feeds, names, 2 * place + attempt // 2)
 
 
 def negated(feeds: Feeds, names: frozenset[str]) -> Feeds:
@@ -74,7 +76,7 @@ def negated(feeds: Feeds, names: frozenset[str]) -> Feeds:
     }
 
 
-def counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
+def _counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
     """Inputs with 0 to 3 for each single whole number of these names, another one each turn."""
     single = [
         name
@@ -84,7 +86,7 @@ def counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
         and value.dtype.kind in "iu"
         and value.size == 1
     ]
-    numbers = {
-        name: np.full_like(feeds[name], (turn + place) % 4) for place, name in enumerate(single)
+    return {
+        **feeds,
+        **{name: np.full_like(feeds[name], (turn + n) % 4) for n, name in enumerate(single)},
     }
-    return {**feeds, **numbers}

@@ -13,28 +13,13 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
+from passes.verify.prove.algebra import EXACT_OPERATORS
 from passes.verify.prove.drawn.symbols import Terms, name_of, numbers
+from passes.verify.prove.families import ACTIVATIONS
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
 
-#: What rounds alike everywhere.
-_EXACT: dict[str, Callable[..., Any]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-
-
-#: The activations of recurrent operators as operators, and the attributes of these.
-_ACTIVATIONS = {
-    "affine": ("Affine",),
-    "elu": ("Elu", "alpha"),
-    "hardsigmoid": ("HardSigmoid", "alpha", "beta"),
-    "leakyrelu": ("LeakyRelu", "alpha"),
-    "relu": ("Relu",),
-    "scaledtanh": ("ScaledTanh",),
-    "sigmoid": ("Sigmoid",),
-    "softplus": ("Softplus",),
-    "softsign": ("Softsign",),
-    "tanh": ("Tanh",),
-    "thresholdedrelu": ("ThresholdedRelu", "alpha"),
-}
+_ACTIVATIONS = {name.lower(): name for name in ACTIVATIONS}
 
 
 class Element:
@@ -51,9 +36,10 @@ class Element:
     def of(self, op: str, *operands: Any, data: tuple[tuple[str, str], ...] = ()) -> Element:
         """An operator applied to elements and numbers."""
         args = [self._number(one) for one in operands]
-        if op in _EXACT and all(map(self.terms.is_constant, args)):
-            found = _EXACT[op](*map(self.terms.value, args))
-            return Element(self.terms, self.kernel, self.terms.constant(found), self.dtype_)
+        if op in EXACT_OPERATORS and all(map(self.terms.is_constant, args)):
+            found = EXACT_OPERATORS[op](*map(self.terms.value, args))
+            if found.dtype == self.dtype_:  # not so where whole numbers are divided
+                return Element(self.terms, self.kernel, self.terms.constant(found), self.dtype_)
         made = self.terms.make(op, data, args, name_of(self.dtype_), self.kernel)
         return Element(self.terms, self.kernel, made, self.dtype_)
 
@@ -64,15 +50,13 @@ class Element:
 
     def activated(self, name: str, alpha: float, beta: float) -> Element:
         """An activation function of a recurrent operator, by its name in lower case."""
-        op, *names = _ACTIVATIONS[name]
+        op = _ACTIVATIONS[name]
         if op == "Affine":
             return self.of("Add", self.of("Mul", alpha, self), beta)
         if op == "ScaledTanh":
             return self.of("Mul", alpha, self.of("Tanh", self.of("Mul", beta, self)))
-        pairs = zip(names, (alpha, beta), strict=False)
-        return self.of(
-            op, self, data=tuple((one, repr(float(np.float32(value)))) for one, value in pairs)
-        )
+        given = zip(ACTIVATIONS[op], map(np.float32, (alpha, beta)), strict=False)
+        return self.of(op, self, data=tuple((one, repr(float(value))) for one, value in given))
 
     def clipped(self, bound: float) -> Element:
         """The element between two bounds."""

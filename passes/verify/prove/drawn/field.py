@@ -33,7 +33,7 @@ _OF_SETS = {
     "Or": "Or",
 }
 
-
+#: What tells a residue from others.
 _Key = tuple[int, int, bool]
 
 
@@ -52,7 +52,7 @@ class Residue:
     has_zero: bool = False
 
     @property
-    def key(self) -> tuple[int, int, bool]:
+    def key(self) -> _Key:
         """What tells it from others."""
         return self.value, self.size, self.has_zero and self.summands == 1
 
@@ -158,6 +158,7 @@ class Field:
         value = sum(sign * one.value for sign, one in zip(given, args, strict=True))
         size = sum(one.size for one in args)
         degree = max((one.degree for one in args), default=0)
+        # what is subtracted makes no 0.0 of -0.0 if it is a constant zero
         counted = args[:1] if signs == (1, -1) and not args[1].degree else args
         has_zero = any(one.has_zero for one in counted)
         summands = min(sum(one.summands for one in args), 2)

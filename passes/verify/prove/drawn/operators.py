@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,9 +14,18 @@ from onnx import NodeProto
 
 from passes.ir.operators import called_key, op_of
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
-from passes.verify.prove.drawn.bodies import CONTROL_FLOW
 from passes.verify.prove.drawn.elements import elements, from_elements, product
-from passes.verify.prove.drawn.symbols import Terms, Unmodelled, name_of, numbers, over
+from passes.verify.prove.drawn.symbols import NotShown, Terms, name_of, numbers, over
+from passes.verify.prove.families import (
+    ARITHMETIC,
+    COMPARISONS,
+    LOGIC,
+    REDUCTIONS,
+    UNARY,
+    WITHOUT_BROADCASTING,
+    cast_attributes,
+)
+from passes.verify.prove.operators.opaque import meaning
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.kernels import RANDOM, draws_anew, has_kernel, kernel_for
@@ -21,13 +34,13 @@ from passes.verify.reference.registry import Call
 from passes.verify.reference.value_types import element_dtype
 
 #: What moves the elements of its first operand; the kernel runs on term numbers.
-_MOVES_OPS = (
+_MOVES_FIRST = (
     "CenterCropPad Compress DepthToSpace Expand Flatten Gather GatherElements GatherND Reshape"
     " ReverseSequence Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze"
 )
 #: The operands that hold what is moved; None for all.
 _MOVES: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(_MOVES_OPS.split(), (0,)),
+    **dict.fromkeys(_MOVES_FIRST.split(), (0,)),
     "Concat": None,
     "OneHot": (2,),
     "Pad": (0, 2),
@@ -35,83 +48,91 @@ _MOVES: dict[str, tuple[int, ...] | None] = {
     "ScatterElements": (0, 2),
     "ScatterND": (0, 2),
 }
-#: What hands values on, sequences included.
-_HANDS_ON_OPS = (
-    "ConcatFromSequence Identity Optional OptionalGetElement OptionalHasElement SequenceAt"
-    " SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence"
+_OF_SEQUENCES = (
+    "ConcatFromSequence Identity If Optional OptionalGetElement OptionalHasElement Scan"
+    " SequenceConstruct SequenceEmpty SequenceLength SequenceMap"
 )
-_HANDS_ON = frozenset(_HANDS_ON_OPS.split())
-#: What reads only the shape of its first operand.
-_OF_SHAPES = frozenset({"Shape", "Size", "EyeLike", "ConstantOfShape"})
-#: What depends on the elements in its shape.
-_OF_ELEMENTS = frozenset({"NonZero", "Unique", "NonMaxSuppression", "Range", "StringSplit"})
+#: What hands values on as they are, sequences included, and the operands that are numbers to it: a
+#: position, a trip count.
+_HANDS_ON: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(_OF_SEQUENCES.split(), ()),
+    "Loop": (0,),
+    "SequenceAt": (1,),
+    "SequenceErase": (1,),
+    "SequenceInsert": (2,),
+    "SplitToSequence": (1,),
+}
+#: What reads only the shape of its operand.
+_OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})
 #: Operands besides whole numbers that decide the shape of a result.
-_SIZES = {
-    "BlackmanWindow": (0,),
-    "ConstantOfShape": (0,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
-    "MelWeightMatrix": (0,),
+_SIZES: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"), (0,)),
+    **dict.fromkeys(("ConstantOfShape", "NonZero", "StringSplit", "Unique"), (0,)),
+    "NonMaxSuppression": (0, 1),
+    "Range": (0, 1, 2),
     "Resize": (1, 2, 3),
     "Upsample": (1,),
 }
-_ELEMENTWISE_OPS = (
-    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr"
-    " BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater"
-    " GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min"
-    " Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh"
-    " Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor"
+_MORE_ELEMENTWISE = (
+    "BitShift BitwiseAnd BitwiseOr BitwiseXor Cast CastLike Clip IsInf IsNaN PRelu Shrink Swish"
+    " Where"
 )
-_ELEMENTWISE = frozenset(_ELEMENTWISE_OPS.split())
-#: Elementwise operators whose attributes are part of their meaning.
-_WITH_ATTRIBUTES_OPS = (
-    "BitShift Celu Elu Gelu HardSigmoid IsInf LeakyRelu Mod Selu Shrink Swish ThresholdedRelu"
-)
-_WITH_ATTRIBUTES = frozenset(_WITH_ATTRIBUTES_OPS.split())
+_ELEMENTWISE = frozenset((*UNARY, *ARITHMETIC, *COMPARISONS, *LOGIC, *_MORE_ELEMENTWISE.split()))
 #: What is applied to its operands one after the other.
 _IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
-_REDUCED = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
-_REDUCES = frozenset(f"Reduce{name}" for name in _REDUCED.split())
+#: What makes a term of each row, and of each place in a row.
+_REDUCES = frozenset((*REDUCTIONS, "ArgMax", "ArgMin"))
 _BY_ROWS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 #: Operands that are lists, by operator.
 _VECTORS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(_REDUCES | {"Expand", "Reshape", "Split", "Tile"}, (1,)),
+    **dict.fromkeys((*REDUCTIONS, "Expand", "Reshape", "Split", "Tile"), (1,)),
     "ConstantOfShape": (0,),
     "Pad": (1, 3),
     "Slice": (1, 2, 3, 4),
 }
+#: Raised where what a kernel computes is no plain arithmetic.
+_NO_ARITHMETIC = (TypeError, AttributeError, ValueError, NotImplementedError, CannotRun)
 
 
-def kernels(terms: Terms) -> Any:
+def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
     """A function that finds the kernel of a node, which works on term numbers."""
 
     def find(node: NodeProto, evaluator: Evaluator) -> Kernel:
-        holder = CONTROL_FLOW.get(op_of(node))
-        if holder is not None and evaluator.machine.library.find(node) is None:
-            return holder(terms, node, evaluator)
-        plain = kernel_for(node, evaluator)
-        if evaluator.machine.library.find(node) is not None or op_of(node) in _HANDS_ON:
-            return _handing_on(terms, node, plain)
+        plain, op = kernel_for(node, evaluator), op_of(node)
+        if evaluator.machine.library.find(node) is not None:
+            return _handing_on(terms, plain, ())
+        if op == "Scan" and evaluator.versions.get("", 9) < 9:
+            return _handing_on(terms, plain, (0,))  # the lengths
+        if op in _HANDS_ON:
+            return _handing_on(terms, plain, _HANDS_ON[op])
         return Operator(terms, node, evaluator, plain)
 
     return find
 
 
-def _handing_on(terms: Terms, node: NodeProto, plain: Kernel) -> Kernel:
-    moved = op_of(node) in _HANDS_ON
+def _handing_on(terms: Terms, plain: Kernel, known: Sequence[int]) -> Kernel:
+    """The kernel of what hands values on, for which these operands have to be known."""
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
-        given = [terms.lift(one) for one in operands]
-        if moved and op_of(node) not in ("SequenceConstruct", "SequenceEmpty"):
-            keep = 2 if op_of(node) == "SequenceInsert" else 1
-            given[keep:] = [_known(terms, one) for one in given[keep:]]
-        return [terms.lift(one) for one in plain(given, frame)]
+        given = [
+            terms.concrete(one) if place in known else terms.lift(one)
+            for place, one in enumerate(operands)
+        ]
+        return list(map(terms.lift, plain(given, frame)))
 
     return kernel
 
 
-def _known(terms: Terms, value: Value) -> Value:
-    return terms.concrete(value) if isinstance(value, np.ndarray) else value
+@dataclass(frozen=True)
+class _Run:
+    """One run of a node: its operands as term numbers, the places of those that are free, what the
+    kernel is fed in place of all of them, and its results for that."""
+
+    arrays: Sequence[Array | None]
+    free: set[int]
+    fed: Sequence[Array | None]
+    witness: Sequence[Array]
+    frame: Frame
 
 
 class Operator:
@@ -123,17 +144,11 @@ class Operator:
 
     def __init__(self, terms: Terms, node: NodeProto, evaluator: Evaluator, plain: Kernel) -> None:
         self.terms, self.node, self.evaluator, self.plain = terms, node, evaluator, plain
-        domain, _, _ = called_key(node)
-        self.op = op_of(node)
-        version = evaluator.versions.get(domain, 1)
-        self.call = Call(node, version)
-        self.has_kernel, self.is_standard = has_kernel(node, version), domain == ""
-        attributes = {
-            name: value
-            for name, value in self.call.attributes.items()
-            if not isinstance(value, bytes)
-        }
-        self.attributes = tuple(sorted((name, repr(value)) for name, value in attributes.items()))
+        self.domain, _, _ = called_key(node)
+        self.op, self.is_random = op_of(node), op_of(node) in RANDOM
+        self.call = Call(node, evaluator.versions.get(self.domain, 1))
+        named = sorted(self.call.attributes.items())
+        self.attributes = tuple((name, repr(value)) for name, value in named)
 
     def __call__(self, operands: list[Value], frame: Frame) -> Sequence[Any]:
         """The results, arrays of term numbers.
@@ -141,25 +156,51 @@ class Operator:
         Raises:
             Ended: the operator fails, or needs elements that are unknown.
         """
-        given = [self.terms.lift(one) for one in operands]
-        if any(isinstance(one, list) for one in given):
-            raise Unmodelled("operator", f"{self.op} of a sequence is not modelled")
-        arrays = [one if isinstance(one, np.ndarray) else None for one in given]
-        known = [None if one is None else self.terms.known(one) for one in arrays]
-        constant = all(
-            one is None or value is not None for one, value in zip(arrays, known, strict=True)
-        )
-        if constant and self.op not in RANDOM:
-            self._refuse_what_is_open(known)
-            return self._lifted(self.plain(list(known), frame))
-        return self._results(arrays, frame)
+        arrays = self.terms.lift(operands)
+        if any(isinstance(one, list) for one in arrays):
+            raise NotShown("operator", f"{self.op} of a sequence is not modelled")
+        fed: list[Any] = [None if one is None else self.terms.known(one) for one in arrays]
+        open_ = {n for n, one in enumerate(arrays) if one is not None and fed[n] is None}
+        if not open_ and not self.is_random:
+            self._refuse_what_is_open(fed)
+            return list(map(self.terms.lift, self.plain(fed, frame)))
+        free = {n for n, one in enumerate(arrays) if one is not None and self._is_free(n, one)}
+        for place in open_:
+            one = arrays[place]
+            any_other = "1" if one.dtype.names == ("object",) else 1
+            is_free = place in free
+            fed[place] = self.terms.known(one, any_other) if is_free else self.terms.concrete(one)
+        self._refuse_what_is_open(fed)
+        witness = [self.terms.concrete(one) for one in self.plain(list(fed), frame)]
+        if self.op in _OF_SHAPES:
+            return list(map(self.terms.lift, witness))
+        made = self._made(_Run(arrays, free, fed, witness, frame))
+        pairs = zip(made, witness, strict=False)  # a function may have more outputs than the node
+        return [self.terms.filled(ids.reshape(like.shape), like.dtype) for ids, like in pairs]
+
+    @cached_property
+    def _meaning(self) -> tuple[int, tuple[object, ...]]:
+        return meaning(self.node, self.evaluator.versions)
+
+    def _is_free(self, place: int, array: Array) -> bool:
+        """Return whether only the shape of an operand decides the shapes of the results."""
+        if self.op in _MOVES:
+            moved = _MOVES[self.op]
+            return moved is None or place in moved
+        if self.op in _ELEMENTWISE or self.op in _OF_SHAPES:
+            return True
+        is_whole = element_dtype(array.dtype).kind in "iub"
+        return place not in _SIZES.get(self.op, ()) and not (place and is_whole)
 
     def _refuse_what_is_open(self, fed: Sequence[Array | None]) -> None:
         """Raises for operands on which executors answer differently: ModelFailed where most fail,
-        else Unmodelled."""
+        else NotShown."""
         for place, one in enumerate(fed):
-            if one is not None and not one.ndim and place in _VECTORS.get(self.op, ()):
-                raise Unmodelled("shape", f"operand {place} of {self.op} is a scalar")
+            if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
+                raise NotShown("shape", f"operand {place} of {self.op} is no vector")
+        shapes = {one.shape for one in fed if one is not None}
+        if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
+            raise ModelFailed(f"{self.op} does not broadcast before opset 8")
         if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
             rows = 0 if self.call.get("layout", 0) else 1
             for state in fed[5:7]:
@@ -170,216 +211,132 @@ class Operator:
             sizes = fed[0].shape if axes is None else np.array(fed[0].shape)[axes]
             assert starts is not None
             if any(s < 0 and b < -n < 0 for n, b, s in zip(sizes, starts, steps, strict=False)):
-                raise Unmodelled("shape", "a reversed Slice starts before the first element")
+                raise NotShown("shape", "a reversed Slice starts before the first element")
 
-    def _lifted(self, results: Sequence[Any]) -> list[Value]:
-        return [self.terms.lift(one) for one in results]
-
-    def _results(self, arrays: list[Array | None], frame: Frame) -> Sequence[Any]:
-        free = self._free(arrays)
-        fed = [
-            None if one is None else self._shown(one) if place in free else self.terms.concrete(one)
-            for place, one in enumerate(arrays)
-        ]
-        self._refuse_what_is_open(fed)
-        witness = [self._computed(one) for one in self.plain(list(fed), frame)]
-        if self.op in _OF_SHAPES:
-            return self._lifted(witness)
-        if self.op in _MOVES and self.call.get("reduction", "none") == "none":
-            moved = [
-                numbers(one) if one is not None and place in free else fed[place]
-                for place, one in enumerate(arrays)
-            ]
-            results = self.plain(list(moved), frame)
-            pairs = zip(results, witness, strict=True)
-            return [self.terms.filled(ids, like.dtype) for ids, like in pairs]
-        given = [one for one in arrays if one is not None]
-        like = witness[0]
+    def _made(self, run: _Run) -> Sequence[Array]:
+        """The term numbers of the results, in any shape of as many elements."""
+        made: Sequence[Array] | None = None
+        ids: list[Any] = [None if one is None else numbers(one) for one in run.arrays]
+        dtype = run.witness[0].dtype
+        computes = self.call.get("reduction", "none") != "none" or "value" in self.call.attributes
+        if self.op in _MOVES and not computes:  # a Pad to opset 10 has its value as an attribute
+            moved = [one if place in run.free else run.fed[place] for place, one in enumerate(ids)]
+            return self.plain(list(moved), run.frame)
         if self.op in _ELEMENTWISE:
-            return [self.terms.filled(self._elementwise(arrays, like), like.dtype)]
-        if self.op in _REDUCES or self.op in ("ArgMax", "ArgMin"):
-            rows = self._reduced(given[0], fed, like)
-            if rows is not None:
-                return [self.terms.filled(rows, like.dtype)]
+            return [self._elementwise(ids, run.witness[0])]
         if self.op == "MatMul":
-            made = product(self.terms, numbers(given[0]), numbers(given[1]), like.dtype)
-            return [self.terms.filled(made.reshape(like.shape), like.dtype)]
-        if self.op in _BY_ROWS:
-            return [self.terms.filled(self._by_rows(given[0], like), like.dtype)]
-        return self._others(arrays, fed, witness, frame)
+            return [product(self.terms, ids[0], ids[1], dtype)]
+        if self.op in _REDUCES or self.op in _BY_ROWS:
+            made = self._by_rows(ids[0], run.fed, name_of(dtype))
+        if made is None and not self.is_random:
+            made = self._by_arithmetic(run)
+        if made is None and not self.is_random:
+            made = self._by_function(run)
+        return self._opaque(run) if made is None else made
 
-    def _shown(self, array: Array) -> Array:
-        """An array with its constants, and ones in place of all else."""
-        dtype = element_dtype(array.dtype)
-        one = "1" if dtype.kind == "O" else np.ones((), dtype)[()]
-        flat = numbers(array).reshape(-1).tolist()
-        result = np.empty(len(flat), dtype)
-        for place, number in enumerate(flat):
-            result[place] = self.terms.value(number) if self.terms.is_constant(number) else one
-        return result.reshape(array.shape)
-
-    def _computed(self, result: Any) -> Array:
-        """A result of the kernel on what is shown."""
-        lifted = self.terms.lift(result)
-        if not isinstance(lifted, np.ndarray):
-            raise Unmodelled("operator", f"{self.op} with sequences is not modelled")
-        return self.terms.concrete(lifted)
-
-    def _free(self, arrays: list[Array | None]) -> set[int]:
-        """The operands of which only the shape counts for the shapes of results."""
-        places = set(range(len(arrays)))
-        if self.op in _MOVES:
-            held = _MOVES[self.op]
-            return places if held is None else places & set(held)
-        if self.op in _OF_ELEMENTS:
-            return set()
-        if self.op in _ELEMENTWISE or self.op in ("Shape", "Size", "EyeLike"):
-            return places
-        kinds = [None if one is None else element_dtype(one.dtype).kind for one in arrays]
-        ints = {place for place, kind in enumerate(kinds) if place and kind in (*"iub", None)}
-        return places - ints - set(_SIZES.get(self.op, ()))
-
-    def _elementwise(self, arrays: list[Array | None], like: Array) -> Array:
+    def _elementwise(self, ids: Sequence[Array | None], like: Array) -> Array:
         """A term for each element; those of constants are computed."""
-        read = arrays[:1] if self.op == "CastLike" else arrays
-        given = [numbers(one) for one in read if one is not None]
-        made = np.broadcast_to(self._applied(arrays, given, like.dtype), like.shape)
-        spread = [np.vectorize(self.terms.is_constant, otypes=[bool])(one) for one in given]
-        fixed = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*spread)), like.shape)
-        if fixed.any():
-            lifted = self.terms.lift(like)
-            assert isinstance(lifted, np.ndarray)
-            made = np.where(fixed, numbers(lifted), made)
-        return made
+        given = [one for one in (ids[:1] if self.op == "CastLike" else ids) if one is not None]
+        made = np.broadcast_to(self._applied(ids, given, like.dtype), like.shape)
+        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in given))
+        return np.where(fixed, numbers(self.terms.lift(like)), made) if fixed.any() else made
 
     def _applied(
-        self, arrays: list[Array | None], given: list[Array], dtype: np.dtype[Any]
+        self, ids: Sequence[Array | None], given: Sequence[Array], dtype: np.dtype[Any]
     ) -> Array:
-        make, op = self.terms.make, self.op
+        """A term for each element: of the operator, or of simpler ones that it means."""
+        op, name = self.op, name_of(dtype)
         if op in ("Cast", "CastLike"):
-            saturate = dict(self.attributes).get("saturate") if "float8" in name_of(dtype) else None
-            return over(lambda x: make("Cast", saturate, [x], name_of(dtype)), given)
+            return self._over("Cast", given, name, cast_attributes(name, self.call.attributes))
         if op == "Clip":
-            lower, upper = self._bounds(arrays, dtype)
-            result = given[0]
-            for bound, nearer in ((lower, "Max"), (upper, "Min")):
-                if bound is not None:
-                    result = self._in_turn(nearer, [result, numbers(bound)], dtype)
-            return result
-        if op in _IN_TURN and len(given) > 1:
-            return self._in_turn(_IN_TURN[op], given, dtype)
-        data = self.attributes if op in _WITH_ATTRIBUTES else ()
-        return over(lambda *row: make(op, data, row, name_of(dtype)), given)
+            steps = list(zip(("Max", "Min"), self._bounds(ids, dtype), strict=True))
+        elif op in _IN_TURN and (len(given) > 1 or op != "Sum"):  # which makes 0 of -0
+            steps = [(_IN_TURN[op], other) for other in given[1:]]
+        else:
+            return self._over(op, given, name, self.attributes)
+        made = given[0]
+        for step, other in steps:
+            made = made if other is None else self._over(step, [made, other], name)
+        return made
 
-    def _in_turn(self, op: str, given: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-        result, *others = given
-        for other in others:
-            result = over(
-                lambda x, y: self.terms.make(op, (), [x, y], name_of(dtype)), [result, other]
-            )
-        return result
+    def _over(self, op: str, ids: Sequence[Array], name: str, data: Hashable = ()) -> Array:
+        return over(lambda *row: self.terms.make(op, data, row, name), ids)
 
-    def _bounds(self, arrays: list[Array | None], dtype: np.dtype[Any]) -> list[Array | None]:
+    def _bounds(self, ids: Sequence[Array | None], dtype: np.dtype[Any]) -> Sequence[Array | None]:
         """The bounds of Clip, attributes below opset 11."""
         if self.call.version >= 11:
-            return [*arrays[1:], None, None][:2]
+            return [*ids[1:], None, None][:2]
         named = [self.call.get("min"), self.call.get("max")]
-        lifted = [None if one is None else self.terms.lift(np.asarray(one, dtype)) for one in named]
-        return [one for one in lifted if not isinstance(one, list)]
+        lifted = [self.terms.lift(None if one is None else np.asarray(one, dtype)) for one in named]
+        return [None if one is None else numbers(one) for one in lifted]
 
-    def _reduced(self, array: Array, fed: Sequence[Array | None], like: Array) -> Array | None:
-        """A term for each row that is reduced; None where nothing is."""
-        axes = self.call.get("axes") if len(fed) < 2 or fed[1] is None else fed[1].tolist()
-        data: object = ()
-        if self.op in ("ArgMax", "ArgMin"):
-            axes, data = [self.call.get("axis", 0)], self.call.get("select_last_index", 0)
-        if not axes:
-            if self.call.get("noop_with_empty_axes", 0):
+    def _by_rows(
+        self, ids: Array, fed: Sequence[Array | None], name: str
+    ) -> Sequence[Array] | None:
+        """A term for each row that is reduced, or for each place of a row, as Softmax makes them;
+        None if nothing is reduced."""
+        axes: Sequence[int] = [self.call.get("axis")]
+        if self.op in REDUCTIONS:
+            axes = self.call.get("axes") if len(fed) < 2 or fed[1] is None else fed[1].tolist()
+            if not axes and self.call.get("noop_with_empty_axes", 0):
                 return None
-            axes = list(range(array.ndim))
-        if any(not isinstance(axis, int) for axis in axes):
+            axes = axes or range(ids.ndim)
+        elif self.op in _BY_ROWS and self.call.version < 13:
+            axes = range(axes[0] % max(ids.ndim, 1), ids.ndim)
+        ends, lead = range(-len(axes), 0), ids.ndim - len(axes)
+        moved = np.moveaxis(ids, axes, ends)
+        rows = moved.reshape(prod(moved.shape[:lead]), prod(moved.shape[lead:])).tolist()
+        if self.op in _REDUCES:
+            data = self.call.get("select_last_index", 0)
+            return [np.array([self.terms.make(self.op, data, row, name) for row in rows])]
+        made = [
+            [self.terms.make(self.op, place, row, name) for place in range(len(row))]
+            for row in rows
+        ]
+        return [np.moveaxis(np.reshape(made, moved.shape), ends, axes)]
+
+    def _by_arithmetic(self, run: _Run) -> Sequence[Array] | None:
+        """What the kernel computes of terms, None if it does more than arithmetic."""
+        if not has_kernel(self.node, self.call.version):
             return None
-        moved = np.moveaxis(numbers(array), axes, range(-len(axes), 0))
-        lead = moved.shape[: moved.ndim - len(axes)]
-        count = int(np.prod(lead))
-        made = [
-            self.terms.make(self.op, data, row, name_of(like.dtype))
-            for row in moved.reshape(count, int(np.prod(moved.shape[len(lead) :]))).tolist()
+        given = [
+            elements(self.terms, self.op, one)
+            if one is not None and place in run.free
+            else run.fed[place]
+            for place, one in enumerate(run.arrays)
         ]
-        return np.array(made, np.int64).reshape(like.shape)
+        try:
+            pairs = zip(self.plain(list(given), run.frame), run.witness, strict=True)
+            made = [from_elements(self.terms, one, like.dtype) for one, like in pairs]
+        except _NO_ARITHMETIC:
+            return None
+        fits = [one.shape for one in made] == [like.shape for like in run.witness]
+        return made if fits else None
 
-    def _by_rows(self, array: Array, like: Array) -> Array:
-        """A term for each place of a row: Softmax and its kin."""
-        ids = numbers(array)
-        axis = self.call.get("axis", 1 if self.call.version < 13 else -1) % max(array.ndim, 1)
-        if self.call.version < 13:
-            ids = ids.reshape(int(np.prod(array.shape[:axis])), int(np.prod(array.shape[axis:])))
-            axis = 1
-        rows = np.moveaxis(ids, axis, -1)
-        flat = rows.reshape(-1, rows.shape[-1]).tolist() if rows.size else []
-        made = [
-            [self.terms.make(self.op, place, row, name_of(like.dtype)) for place in range(len(row))]
-            for row in flat
-        ]
-        result = np.array(made, np.int64).reshape(rows.shape)
-        return np.moveaxis(result, -1, axis).reshape(like.shape)
+    def _by_function(self, run: _Run) -> Sequence[Array] | None:
+        """What the function of the operator's schema computes, None if it has none."""
+        if self.domain:
+            return None
+        try:
+            kernel = schema_call(self.node, self.call.version, self.evaluator)
+            return [numbers(self.terms.lift(one)) for one in kernel(list(run.arrays), run.frame)]
+        except CannotRun:
+            return None
 
-    def _others(
-        self,
-        arrays: list[Array | None],
-        fed: Sequence[Array | None],
-        witness: Sequence[Array],
-        frame: Frame,
-    ) -> Sequence[Any]:
-        """By the arithmetic of the kernel, by the function of the schema, or as a whole."""
-        free = self._free(arrays)
-        if self.has_kernel and self.op not in RANDOM:
-            given = [
-                elements(self.terms, self.op, one) if one is not None and place in free else value
-                for place, (one, value) in enumerate(zip(arrays, fed, strict=True))
-            ]
-            try:
-                results = self.plain(list(given), frame)
-                made = [
-                    from_elements(self.terms, one, like.dtype)
-                    for one, like in zip(results, witness, strict=True)
-                ]
-                if all(one.shape == like.shape for one, like in zip(made, witness, strict=True)):
-                    return [
-                        self.terms.filled(one, like.dtype)
-                        for one, like in zip(made, witness, strict=True)
-                    ]
-            except (TypeError, AttributeError, ValueError, NotImplementedError, CannotRun):
-                pass  # what it computes is no plain arithmetic
-        if self.is_standard and self.op not in RANDOM:
-            try:
-                return self._lifted(
-                    schema_call(self.node, self.call.version, self.evaluator)(list(arrays), frame)
-                )
-            except CannotRun:
-                pass  # its schema has no function
-        return self._opaque(arrays, witness)
-
-    def _opaque(self, arrays: list[Array | None], witness: Sequence[Array]) -> list[Array]:
+    def _opaque(self, run: _Run) -> Sequence[Array]:
         """Terms of all operands."""
-        if self.op in _OF_ELEMENTS:
-            raise Unmodelled("operator", f"the sizes that {self.op} gives depend on floats")
-        machine = self.evaluator.machine
-        data: list[object] = [self.attributes, self.call.version if ":" in self.op else 0]
+        data: list[object] = [self._meaning]
         if draws_anew(self.node):
-            data.append(machine.draws)
-        args: list[int] = []
-        for one in arrays:
-            data.append(None if one is None else (one.dtype.names, one.shape))
-            args += [] if one is None else numbers(one).reshape(-1).tolist()
-        whole = self.terms.make(self.op, tuple(data), args, "")
-        results = []
-        for place, like in enumerate(witness):
-            made = [
-                self.terms.make("part", (place, index, like.shape), [whole], name_of(like.dtype))
-                for index in range(like.size)
-            ]
-            results.append(
-                self.terms.filled(np.array(made, np.int64).reshape(like.shape), like.dtype)
-            )
-        return results
+            data.append(self.evaluator.machine.draws)
+        data += [None if one is None else (one.dtype.names, one.shape) for one in run.arrays]
+        given = [numbers(one).reshape(-1).tolist() for one in run.arrays if one is not None]
+        whole = self.terms.make(self.op, tuple(data), list(chain(*given)), "")
+
+        def part(place: int, index: int, like: Array) -> int:
+            name = name_of(like.dtype)
+            return self.terms.make("part", (place, index, like.shape), [whole], name)
+
+        return [
+            np.array([part(place, index, like) for index in range(like.size)])
+            for place, like in enumerate(run.witness)
+        ]

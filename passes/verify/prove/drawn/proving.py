@@ -10,7 +10,8 @@ from passes.ir.model import Model
 from passes.verify.inputs.hints import model_hints
 from passes.verify.prove.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
 from passes.verify.prove.drawn.field import Field
-from passes.verify.prove.proof import Proof, Verdict
+from passes.verify.prove.drawn.symbols import NotShown
+from passes.verify.prove.proof import Proof
 from passes.verify.prove.scope import Scope
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.terms import Inputs, Limits, Models, Terms
@@ -47,10 +48,12 @@ def prove_at_sizes(before: Model, after: Model, budget: float = BUDGET) -> Proof
 
     The `budget` is in seconds.
     """
-    found = Comparison(before, after, monotonic() + budget).run()
-    if isinstance(found, Unequal):
-        verdict: Verdict = "unproven" if found.code in ("size", "fails") else "not-provable"
-        return Proof(verdict, found.code, found.detail)
+    try:
+        found = Comparison(before, after, monotonic() + budget).run()
+    except Unequal as error:
+        return Proof("unproven", error.code, str(error))
+    except NotShown as error:
+        return Proof("not-provable", error.code, str(error))
     decisions = MOST_DECISIONS if found.is_cut else 0
     scope = Scope("terms", tuple(found.draws), decisions)
     if not found.differing:

@@ -7,20 +7,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from passes.verify.executor import Array, Ended, Value
-from passes.verify.prove.algebra import LOSSLESS
-from passes.verify.reference.evaluator import plain
-from passes.verify.reference.value_types import element_dtype
+from passes.verify.prove.algebra import COMMUTE, LOSSLESS
+from passes.verify.reference.value_types import blank, element_dtype
 
 #: The number that kernels fill arrays with: the zero of the dtype.
 FILL = 0
 #: Terms of a pair of models.
 _MOST = 400_000
 
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"})
+#: Max and Min of whole numbers besides: of floats, the first or the second zero is taken.
+_COMMUTATIVE = frozenset({*COMMUTE, "And", "Or"})
 _SWAPPED = {"Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
 _LOGIC = frozenset({"Not", "And", "Or", "Xor"})
 
@@ -41,8 +40,8 @@ class Wanted(Ended):
         self.names = names
 
 
-class Unmodelled(Ended):
-    """A run depends on what terms do not tell."""
+class NotShown(Ended):
+    """The models are not shown equal: a code and a sentence."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -69,6 +68,7 @@ class Terms:
         self._ids: dict[tuple[Hashable, ...], int] = {}
         self._values: dict[int, Any] = {}
         self.decided: dict[int, bool] = {}
+        #: By the ids of arrays, which are kept, so that no others get these.
         self._lifted: dict[int, tuple[Array, Array]] = {}
 
     def make(
@@ -77,7 +77,7 @@ class Terms:
         """The number of a term, in its simplest form."""
         if op in _SWAPPED:
             op, args = _SWAPPED[op], args[::-1]
-        if op in _COMMUTATIVE:
+        if op in _COMMUTATIVE or (op in ("Max", "Min") and "float" not in dtype):
             args = sorted(args)
         known = self._simpler(op, args, dtype)
         if known is None:
@@ -93,7 +93,7 @@ class Terms:
         if known is None:
             known = len(self.all)
             if known > _MOST:
-                raise Unmodelled("budget", f"more than {_MOST} terms")
+                raise NotShown("budget", f"more than {_MOST} terms")
             self._ids[term] = known
             self.all.append(Term(*term))
         return known
@@ -143,50 +143,52 @@ class Terms:
                     return other
         return None
 
-    def lift(self, value: Value) -> Value:
+    def lift(self, value: Value) -> Any:
         """A value with the numbers of terms in place of elements; the kernels' fill resolved."""
         if isinstance(value, list):
             return [self.lift(one) for one in value]
         if value is None:
             return None
-        if value.dtype.names is None:
-            known = self._lifted.get(id(value))
-            if known is None or known[0] is not value:
-                array = plain(value)
-                assert isinstance(array, np.ndarray)
-                ids = [self.constant(one) for one in _elements(array)]
-                known = value, wrap(np.reshape(np.array(ids, np.int64), value.shape), array.dtype)
-                self._lifted[id(value)] = known
-            return known[1]
-        return self.filled(numbers(value), element_dtype(value.dtype))
+        if value.dtype.names is not None:
+            return self.filled(numbers(value), element_dtype(value.dtype))
+        known = self._lifted.get(id(value))
+        if known is None or known[0] is not value:
+            flat = (value.astype(object) if value.dtype.kind in "US" else value).reshape(-1)
+            ids = [self.constant(flat[place]) for place in range(flat.size)]
+            known = value, wrap(np.reshape(ids, value.shape), flat.dtype)
+            self._lifted[id(value)] = known
+        return known[1]
 
     def filled(self, ids: Array, dtype: np.dtype[Any]) -> Array:
         """An array of term numbers, with the zero of the dtype where a kernel filled it up."""
         if (ids == FILL).any():
-            zero = "" if dtype.kind == "O" else np.zeros((), dtype)[()]
-            ids = np.where(ids == FILL, self.constant(zero), ids)
+            ids = np.where(ids == FILL, self.constant(blank((1,), dtype)[0]), ids)
         return wrap(ids, dtype)
 
-    def known(self, array: Array) -> Array | None:
-        """The elements of an array of constants, None if one is none."""
-        flat = numbers(array).reshape(-1).tolist()
-        if not all(map(self._values.__contains__, flat)):
+    def known(self, array: Array, otherwise: Any = None) -> Array | None:
+        """The elements of an array, `otherwise` in place of those that are no constants; None if
+        there are such ones and nothing is given for them."""
+        flat = [self._values.get(one, otherwise) for one in numbers(array).reshape(-1).tolist()]
+        if otherwise is None and any(one is None for one in flat):
             return None
         result = np.empty(len(flat), element_dtype(array.dtype))
         for place, one in enumerate(flat):
-            result[place] = self._values[one]
+            result[place] = one
         return result.reshape(array.shape)
 
-    def concrete(self, value: Array) -> Array:
-        """The elements of an array.
+    def concrete(self, value: Value) -> Any:
+        """The elements of an array; None for none.
 
         Raises:
             Fork: one is a condition on floats.
             Wanted: one depends on integers that are free.
-            Unmodelled: one is a number that floats decide.
+            NotShown: one is a number that floats decide, or it is a sequence.
         """
+        if value is None:
+            return None
         array = self.lift(value)
-        assert isinstance(array, np.ndarray)
+        if isinstance(array, list):
+            raise NotShown("operator", "a sequence in place of an array is not modelled")
         known = self.known(array)
         if known is not None:
             return known
@@ -195,7 +197,7 @@ class Terms:
         if wanted:
             raise Wanted(wanted)
         if array.dtype.names != ("bool",):
-            raise Unmodelled("decision", f"floats decide {self.written(open_[0])}")
+            raise NotShown("decision", f"floats decide {self.written(open_[0])}")
         raise Fork(self._atom(open_[0]))
 
     def _atom(self, term: int) -> int:
@@ -208,7 +210,7 @@ class Terms:
         """The inputs of whole numbers, bools and strings that terms depend on."""
         for one in self.below(terms):
             term = self.all[one]
-            if term.op == "input" and not is_number(np.dtype(_named(term.dtype))):
+            if term.op == "input" and not is_number(element_dtype(_symbolic(term.dtype))):
                 assert isinstance(term.data, tuple)
                 yield term.data[0]
 
@@ -234,12 +236,6 @@ class Terms:
         return f"{term.op}({inner}{', ...' if len(term.args) > 4 and depth else ''})"
 
 
-def _elements(array: Array) -> Iterator[Any]:
-    """The elements, as scalars of their dtype."""
-    flat = array.reshape(-1)
-    return (flat[place] for place in range(flat.size))
-
-
 def is_number(dtype: np.dtype[Any]) -> bool:
     """Return whether elements are floats, which are free in every proof."""
     return dtype.kind in "fc" or (dtype.kind == "V" and "float" in name_of(dtype))
@@ -253,24 +249,20 @@ def _bounds_nothing(op: str, value: Any) -> bool:
     return bool(value == (-np.inf if op == "Max" else np.inf))
 
 
-def _named(name: str) -> Any:
-    return getattr(ml_dtypes, name, name)
-
-
 @functools.cache
 def name_of(dtype: np.dtype[Any]) -> str:
     """The name of a dtype."""
     return dtype.name
 
 
-def symbolic(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of numbers of terms of a dtype: the name of its field tells which."""
-    return np.dtype([(name_of(dtype), np.int64)])
+def _symbolic(name: str) -> np.dtype[Any]:
+    """The dtype of numbers of terms of the dtype of this name: its field has the name."""
+    return np.dtype([(name, np.int64)])
 
 
 def wrap(ids: Array, dtype: np.dtype[Any]) -> Array:
     """An array of term numbers as one of elements of a dtype."""
-    return np.array(ids, np.int64, order="C").view(symbolic(dtype))
+    return np.array(ids, np.int64, order="C").view(_symbolic(name_of(dtype)))
 
 
 def numbers(array: Array) -> Array:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from passes.verify.prove.operators import elementwise, layout, reductions, sizes
+from passes.verify.prove.operators import cells, elementwise, layout, opaque, reductions, sizes
 
-__all__ = ["elementwise", "layout", "reductions", "sizes"]
+__all__ = ["cells", "elementwise", "layout", "opaque", "reductions", "sizes"]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
+from passes.verify.prove.families import (
+    ARITHMETIC,
+    COMPARISONS,
+    LOGIC,
+    UNARY,
+    WITHOUT_BROADCASTING,
+    cast_attributes,
+)
 from passes.verify.prove.terms import Term
 
-#: Operators of one input whose attributes are all that they mean besides.
-_UNARY = tuple(
-    """
-    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
-    HardSigmoid HardSwish LeakyRelu Log Mish Neg Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh
-    Softplus Softsign Sqrt Tan Tanh ThresholdedRelu
-    """.split()  # noqa: SIM905  # a table
-)
-_ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
-#: Those that broadcast from opset 8 on.
-_WITHOUT_BROADCASTING = {"Max", "Min", "Sum", "Mean"}
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
@@ -112,7 +111,7 @@ def _given(call: Call) -> list[Array]:
     return [call.array(number) for number in range(len(call.inputs))]
 
 
-@operator(*_UNARY)
+@operator(*UNARY)
 def unary(call: Call) -> list[Array]:
     """An operator of one input."""
     x = call.array(0)
@@ -128,7 +127,7 @@ def identity(call: Call) -> list[Array]:
     return [call.array(0)]
 
 
-@operator(*_ARITHMETIC)
+@operator(*ARITHMETIC)
 def arithmetic(call: Call) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
@@ -137,7 +136,7 @@ def arithmetic(call: Call) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if op in _WITHOUT_BROADCASTING and call.opset < 8:
+    if op in WITHOUT_BROADCASTING and call.opset < 8:
         _of_equal_sizes(call, arrays)
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
@@ -192,7 +191,7 @@ def prelu(call: Call) -> list[Array]:
     return made
 
 
-@operator("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
+@operator(*COMPARISONS)
 def comparison(call: Call) -> list[Array]:
     """Comparisons; of int64, the sign of a difference."""
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
@@ -215,7 +214,7 @@ def comparison(call: Call) -> list[Array]:
     return elementwise(call, [left, right], BOOL, element)
 
 
-@operator("And", "Or", "Xor", "Not")
+@operator(*LOGIC)
 def logic(call: Call) -> list[Array]:
     """Bools are formulas."""
     algebra, op, arrays = call.algebra, call.node.op_type, _given(call)
@@ -258,11 +257,7 @@ def cast(call: Call) -> list[Array]:
     like = call.node.op_type == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
     algebra = call.algebra
-    how = tuple(
-        (n, call.attributes[n])
-        for n in ("saturate", "round_mode")
-        if "float8" in dtype and call.attributes.get(n) is not None
-    )
+    how = cast_attributes(dtype, call.attributes)
 
     def element(value: Term) -> Term:
         if dtype == x.dtype:
@@ -283,10 +278,12 @@ def clip(call: Call) -> list[Array]:
     """Bounds as attributes (floats, then of float32) or as inputs are the same."""
     x, algebra = call.array(0), call.algebra
     bounds = [call.optional(1), call.optional(2)]
+    if "min" in call.attributes:  # until opset 10, with defaults that infinities are clipped to
+        kind = np.dtype(x.dtype).type
+        numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
+        bounds = [_scalar(call, x.dtype, one) for one in numbers]
     if any(bound is not None and bound.rank for bound in bounds):
         raise NotProvable("operator", f"{call.evaluator.place()}: bounds that are no scalars")
-    if call.attributes.get("min") is not None or call.attributes.get("max") is not None:
-        raise NotProvable("operator", f"{call.evaluator.place()}: Clip with attributes")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:
@@ -307,3 +304,7 @@ def clip(call: Call) -> list[Array]:
             )
         )
     ]
+
+
+def _scalar(call: Call, dtype: str, item: Term) -> Array:
+    return Array(call.algebra, dtype, (), lambda at: item)

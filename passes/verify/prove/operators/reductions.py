@@ -10,15 +10,14 @@ from math import prod
 from passes.verify.prove.algebra import INT64
 from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
+from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
 from passes.verify.prove.terms import Term
 
-_REDUCERS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1")
-_MORE_REDUCERS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
 _FEW = 8
-#: What the verdict says of them.
+#: What the verdict tells of them.
 ROWS = "a row is summed up in the same order wherever it is"
 
 
@@ -32,7 +31,7 @@ def _reduced(
     return algebra.reduced(data, tuple(sizes), algebra.close(variables, inner))
 
 
-@operator(*_REDUCERS, *_MORE_REDUCERS)
+@operator(*REDUCTIONS)
 def reduction(call: Call) -> list[Array]:
     """Over the given axes, or all."""
     x, op = call.array(0), call.node.op_type
@@ -116,7 +115,7 @@ def arg(call: Call) -> list[Array]:
     return [Array(algebra, INT64, tuple(shape), get)]
 
 
-def _dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
+def dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
     return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
@@ -165,7 +164,7 @@ def matmul(call: Call) -> list[Array]:
                 right.at([*own(right, indices), k, *column]),
             )
 
-        return _dot(call, left.dtype, size, pair)
+        return dot(call, left.dtype, size, pair)
 
     return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
 
@@ -204,9 +203,14 @@ def gemm(call: Call) -> list[Array]:
                 b.at([column, k] if down else [k, column]),
             )
 
-        args = [_dot(call, a.dtype, size, pair)]
+        args = [dot(call, a.dtype, size, pair)]
         if added is not None:
             args.append(added.at(indices))
+        plain = call.attributes["alpha"] == 1 and (added is None or call.attributes["beta"] == 1)
+        if plain and added is None:
+            return args[0]
+        if plain and algebra.manner.regrouped:
+            return algebra.elementwise("Add", (), a.dtype, args)
         return algebra.elementwise("Gemm", factors, a.dtype, args)
 
     return [Array(algebra, a.dtype, (rows, columns), get)]

@@ -12,7 +12,7 @@ from passes.ir.places import Key
 from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value, kind_of
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
-from passes.verify.reference.value_types import known_shape
+from passes.verify.reference.value_types import element_dtype, known_shape
 
 
 class Holder:
@@ -77,9 +77,10 @@ class Holder:
     def flag(self, value: Value, what: str) -> bool:
         """The truth of `value`, a bool tensor of one element."""
         tensor = self.tensor(value, what)
-        if tensor.size != 1 or tensor.dtype != np.bool_:
-            raise self.fails(f"{what} must be one bool, not {tensor.dtype} of shape {tensor.shape}")
-        return bool(tensor.item())
+        dtype = element_dtype(tensor.dtype)
+        if tensor.size != 1 or dtype != np.bool_:
+            raise self.fails(f"{what} must be one bool, not {dtype} of shape {tensor.shape}")
+        return bool(self.machine.elements(tensor).item())
 
     def kept(self, what: str, index: int, first: Array, then: Value) -> Array:
         """Return `then`, a tensor which must have the type and the shape of `first`; `what` and

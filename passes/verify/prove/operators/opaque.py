@@ -1,0 +1,206 @@
+"""Operators without an entry: functions of all their inputs of which nothing is known but that
+equal inputs give equal outputs, or make them fail alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import (
+    GraphProto,
+    NodeProto,
+    TypeProto,
+    checker,
+    defs,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from passes.analysis.safety.randomness import first_random
+from passes.converters.steps import Identical
+from passes.converters.table import steps
+from passes.ir.operators import is_onnx_domain, op_of, plain_domain
+from passes.ir.places import graphs_below, owners
+from passes.types.value_types import Dims, dims_of, elem_type_of
+from passes.verify.prove.algebra import BOOL, INT64
+from passes.verify.prove.arrays import Array, Indices, NotProvable
+from passes.verify.prove.evaluator import OPAQUE, Call, attributes_of, dtype_name, operator
+from passes.verify.prove.operators.elementwise import exact
+from passes.verify.prove.terms import Term
+
+#: What the verdict tells of them.
+ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
+DECLARED = "an operator of another domain gives tensors of the declared types"
+#: Operators whose sizes shape inference and executors round differently in rare cases.
+_ROUNDED = {"AveragePool", "LpPool", "MaxPool", "Resize", "Upsample"}
+_FAILURES = (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError)
+
+
+@operator(OPAQUE)
+def opaque(call: Call) -> list[Array]:
+    """The outputs of an operator of which nothing is known.
+
+    Raises:
+        NotProvable: it draws random numbers, has bodies, or a type of an output is unknown.
+    """
+    node, algebra = call.node, call.algebra
+    place = f"{call.evaluator.place()}: {op_of(node)}"
+    if first_random(call.evaluator.model, [node]) is not None:
+        raise NotProvable("random", f"{place} draws random numbers")
+    if any(one.g.node or one.graphs for one in node.attribute):
+        raise NotProvable("operator", f"{place} has bodies")
+    types = _types(call)
+    call.evaluator.assumed.add(ALIKE)
+    args, kinds = _arguments(call)
+    key = (plain_domain(node.domain), node.op_type, *meaning(node, call.opsets), kinds)
+    answers = algebra.opaque(BOOL, "answers", (*key, BOOL), args)
+    call.evaluator.require(answers, f"{op_of(node)} answers")
+    outputs = []
+    for number, name in enumerate(node.output):
+        dtype, dims = types.get(name, (BOOL, ()))
+        shape = tuple(
+            algebra.lift(algebra.terms.make("size", (*key, number, axis, INT64), args))
+            if dim is None
+            else dim
+            for axis, dim in enumerate(dims)
+        )
+        outputs.append(_output(call, dtype, shape, (*key, number, dtype), args))
+    return outputs
+
+
+def _output(call: Call, dtype: str, shape: Indices, data: object, args: list[Term]) -> Array:
+    algebra = call.algebra
+
+    def get(indices: Indices) -> Term:
+        return algebra.opaque(dtype, "output", data, (*args, *indices))
+
+    return Array(algebra, dtype, shape, get)
+
+
+def _arguments(call: Call) -> tuple[list[Term], tuple[object, ...]]:
+    """The sizes and elements of all inputs, and the element type and rank of each."""
+    args: list[Term] = []
+    kinds: list[object] = []
+    for array in call.inputs:
+        kinds.append(None if array is None else (array.dtype, array.rank))
+        if array is not None:
+            args += [*array.shape, call.algebra.close(*array.generic())]
+    while kinds and kinds[-1] is None:
+        kinds.pop()
+    return args, tuple(kinds)
+
+
+def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[object, ...]]:
+    """The newest version in which a node means the same, and its attributes there."""
+    if not is_onnx_domain(node.domain):
+        given = helper.get_attribute_value
+        found = {one.name: given(one) for one in node.attribute}
+        return opsets.get(node.domain, 0), _told(found)
+    version = defs.get_schema(node.op_type, opsets[""], "").since_version
+    for step in steps(node.op_type, opsets[""], defs.onnx_opset_version()):
+        if not isinstance(step, Identical):
+            break
+        version = step.version
+    return version, _told(attributes_of(node, version))
+
+
+def _told(attributes: Mapping[str, Any]) -> tuple[object, ...]:
+    """Attributes as a part of a term."""
+    return tuple((n, _exact(v)) for n, v in sorted(attributes.items()) if v is not None)
+
+
+def _exact(value: Any) -> object:
+    if hasattr(value, "SerializeToString"):
+        value = numpy_helper.to_array(value)
+    if isinstance(value, np.ndarray):
+        items = value.tolist() if value.dtype == object else value.tobytes()
+        return ("tensor", str(value.dtype), value.shape, repr(items))
+    return exact(tuple(value) if isinstance(value, list) else value)
+
+
+#: The element type and the sizes of an output, None where one is unknown.
+Kind = tuple[str, tuple[Term | None, ...]]
+
+
+def _types(call: Call) -> dict[str, Kind]:
+    """The types of the outputs that have a name."""
+    found = _inferred(call) if is_onnx_domain(call.node.domain) else {}
+    names = [name for name in call.node.output if name]
+    return {name: found[name] if name in found else _declared(call, name) for name in names}
+
+
+def _inferred(call: Call) -> dict[str, Kind]:
+    """The types that onnx infers; a size is that of an input, or a number, or unknown."""
+    algebra, node = call.algebra, call.node
+    symbols: dict[str, Term] = {}
+    types: dict[str, TypeProto] = {}
+    values = {}
+    for name, array in zip(node.input, call.inputs, strict=True):
+        if array is None:
+            continue
+        dims: list[int | str] = []
+        for size in array.shape:
+            known = algebra.number(size)
+            symbols[f"s{size.uid}"] = size
+            dims.append(f"s{size.uid}" if known is None else known)
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
+        types[name] = helper.make_tensor_type_proto(element, dims)
+        known_numbers = _numbers(array)
+        if known_numbers is not None:
+            values[name] = numpy_helper.from_array(known_numbers, name)
+    try:
+        schema = defs.get_schema(node.op_type, call.opset, "")
+        imports = [helper.make_opsetid("", call.opset)]
+        found = shape_inference.infer_node_outputs(
+            schema, node, types, input_data=values, opset_imports=imports
+        )
+    except _FAILURES:
+        return {}
+    kinds: dict[str, Kind] = {}
+    for name, kind in found.items():
+        dims_ = dims_of(kind)
+        if elem_type_of(kind) and dims_ is not None:
+            kinds[name] = (dtype_name(elem_type_of(kind)), _sizes(call, dims_, symbols))
+    return kinds
+
+
+def _sizes(call: Call, dims: Dims, symbols: Mapping[str, Term]) -> tuple[Term | None, ...]:
+    if call.node.op_type in _ROUNDED:
+        return (None,) * len(dims)
+    whole = call.algebra.whole
+    return tuple(
+        whole(dim) if isinstance(dim, int) else symbols.get(dim) if dim is not None else None
+        for dim in dims
+    )
+
+
+def _numbers(array: Array) -> Any:
+    """The elements of a short int64 vector that is known; else None."""
+    try:
+        return np.array(array.numbers(), np.int64)
+    except NotProvable:
+        return None
+
+
+def _declared(call: Call, name: str) -> Kind:
+    """The type that the model declares for every value of this name.
+
+    Raises:
+        NotProvable: it is unknown.
+    """
+    found = set()
+    for _, owner in owners(call.evaluator.model.proto):
+        for graph in graphs_below(owner):
+            outputs = graph.output if isinstance(graph, GraphProto) else ()
+            for value in (*graph.value_info, *outputs):
+                dims = dims_of(value.type) if value.name == name else ()
+                if value.name == name:
+                    found.add((elem_type_of(value.type), None if dims is None else len(dims)))
+    element, rank = next(iter(found), (0, None))
+    if len(found) != 1 or not element or rank is None:
+        what = f"{op_of(call.node)} is not modelled, the type of {name!r} is unknown"
+        raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
+    call.evaluator.assumed.add(DECLARED)
+    return dtype_name(element), (None,) * rank
