@@ -22,6 +22,10 @@ import numpy as np
 from passes.verify.prove.drawn.symbols import Term, Terms, is_number
 
 _BITS = 120
+#: There are more than 2 to the power of this many primes of so many bits, by the theorem.
+_PRIMES = 112
+#: The bits of a double as a fraction, numerator and denominator.
+_DOUBLE = 2200
 _WITNESSES = 40
 #: Operators that give the largest or the least of any number of operands, in any order.
 _OF_SETS = {
@@ -80,9 +84,14 @@ class Field:
     def bits(self, elements: int) -> int:
         """The k of a probability below 2^-k that terms are equal here that are not, for this many
         elements of outputs."""
-        degree = max((one.degree for one in self._known.values()), default=1)
+        terms = [self._terms.all[number] for number in self._known]
+        degree = 1 + max((one.degree for one in self._known.values()), default=0)
+        # no coefficient has more bits: a factor meets each term, a double or a sum, once at most
+        length = degree * (len(terms) * _DOUBLE + sum(len(term.args) for term in terms))
+        # a root of the difference is drawn, or the prime divides all of its coefficients
+        chance = Fraction(degree, 2 ** (_BITS - 1)) + Fraction(length, (_BITS - 1) * 2**_PRIMES)
         compared = elements + len(self._hashed) ** 2
-        return math.floor(_BITS - 1 - math.log2(max(compared, 1)) - math.log2(degree + 1))
+        return math.floor(-math.log2(max(compared, 1) * chance))
 
     def _residue(self, number: int) -> Residue:
         term = self._terms.all[number]
