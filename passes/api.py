@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from passes.choices import DEFAULT_OPSET, PROOF_BUDGET, Batch, Executors, RuleOptions
 from passes.commands.registry import function_of
@@ -22,6 +23,7 @@ from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
 from passes.lowest import Lowest, find_lowest
 from passes.session import Source, loaded
+from passes.values import held
 from passes.verify.prove.proof import Proof
 
 __all__ = [
@@ -88,17 +90,37 @@ def prove(
     executor: str = Executors.both,
     verify_budget: float = 60.0,
     seed: int = 0,
+    assume: Sequence[str] = (),
+    max_trips: int | None = None,
+    check_output: str = "",
+    dims: Mapping[str, int | str] | None = None,
+    shapes: Mapping[str, tuple[int | None, ...]] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Proof:
     """Prove that a model answers as another one does, for all inputs, sizes and trip counts.
 
     Where that fails within `budget` seconds, both are executed on the inputs on which what was not
     proven depends, for `verify_budget` seconds: if they differ, the verdict is `disproven`.
+    The other options are those of the command that made `after`: the proof may use what they
+    promise, and inputs that break it are not executed.
 
     Raises:
         BadModel: one of them is no valid model.
+        DoesNotFit: a dim, shape or value does not fit the original.
         NoExecutor: only onnxruntime was requested, and it is not installed.
     """
     from passes.verify.prove.judging import Executing, judge
+    from passes.verify.prove.promises import Promises, bound
 
-    old, new = (loaded(side)[0] for side in (before, after))
-    return judge(old, new, budget, Executing(executor, verify_budget, seed)).proof
+    held_values = {name: held(value) for name, value in (values or {}).items()}
+    promised = RuleOptions(
+        tuple(assume),
+        dims=dims or {},
+        shapes=shapes or {},
+        values=held_values,
+        max_trips=max_trips,
+        check_output=check_output,
+    )
+    old, new = bound(promised, *(loaded(side)[0] for side in (before, after)))
+    executing = Executing(executor, verify_budget, seed)
+    return judge(old, new, budget, executing, Promises.of([promised])).proof

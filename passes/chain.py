@@ -160,21 +160,28 @@ class Chain:
         return outcomes
 
     def _attempt(self, model: Model, proto: ModelProto) -> Attempt | None:
-        """Return what the proof of the outcome found; None if no command asks for one."""
+        """Return what the proof of the outcome found, with what the commands promise; None if none
+        of them asks for a proof."""
         asked = [session.proving for session in self.sessions if session.proving is not None]
         if not asked:
             return None
+        from passes.verify.prove.drawn.proving import at_sizes
+        from passes.verify.prove.promises import Promises
         from passes.verify.prove.prover import attempt
 
         self.sessions[0].say("proving")
         budget = max(proving.budget for proving in asked)
-        return attempt(model, Model(proto, model.path), budget)
+        promises = Promises.of([session.options for session in self.sessions])
+        new = Model(proto, model.path)
+        found = attempt(model, new, budget, promises)
+        return replace(found, proof=at_sizes(model, new, found.proof, budget, promises))
 
     def _require_proof(self, report: Report) -> None:
         """Raise NotProduced if a proof is required and there is none."""
-        asked = any(one.proving is not None and one.proving.required for one in self.sessions)
-        if asked and report.proof is not None and not report.proof.is_proven:
-            raise failed(f"the outcome is {report.proof.line}", report)
+        asked = [session.proving for session in self.sessions if session.proving is not None]
+        proof = report.proof
+        if proof is not None and not all(one.accepts(proof.kind) for one in asked):
+            raise failed(f"the outcome is {'only ' * proof.is_proven}{proof.line}", report)
 
     def _certify(
         self, model: Model, proto: ModelProto, attempt: Attempt | None, is_bound: bool
@@ -219,7 +226,7 @@ class Chain:
         proto = outcomes[-1].proto
         say = self.sessions[0].say
         sought = []
-        if attempt is not None and not attempt.proof.is_proven:
+        if attempt is not None:
             from passes.verify.prove.draws import cases_of
 
             sought = cases_of(model.proto, attempt.clues, verifying.seed)

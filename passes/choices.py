@@ -79,6 +79,14 @@ class Assumption(StrEnum):
     non_empty = "non-empty"
 
 
+class ProofScope(StrEnum):
+    """For which inputs a proof holds, the widest first."""
+
+    all = "all"
+    sizes = "sizes"
+    summation = "summation"
+
+
 #: Options that only pipelines set.
 Flag = Literal[
     "no_branches",
@@ -156,12 +164,18 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class Proving:
-    """How to prove an outcome: `budget` in seconds; `required`: else nothing is written;
-    `certified`: its metadata has the certificate."""
+    """How to prove an outcome: `budget` in seconds; `required` is the narrowest scope with which
+    the outcome is written, None if it is written without a proof, too; `certified`: its metadata
+    has the certificate."""
 
     budget: float = PROOF_BUDGET
-    required: bool = False
+    required: str | None = None
     certified: bool = False
+
+    def accepts(self, scope: ProofScope | None) -> bool:
+        """Return whether a proof of this scope, or none, is enough."""
+        order = [*ProofScope, None]
+        return self.required is None or order.index(scope) <= order.index(ProofScope(self.required))
 
 
 @dataclass(frozen=True)

@@ -247,8 +247,7 @@ class Report:
                 lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
         if self.proof is not None:
             lines.append(f"  {self.proof.line}")
-            assumed = self.proof.assumed if verbose else ()
-            lines += [f"          assumed: {one}" for one in assumed]
+            lines += [f"          {one}" for one in self.proof.rests_on if verbose]
         return "\n".join(lines)
 
     def _headline(self) -> str:

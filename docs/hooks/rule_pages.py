@@ -13,6 +13,7 @@ from passes.cli.document import rule_text, schedules
 from passes.cli.explanation import SESSION_CODES
 from passes.engine.plugins import load_rules
 from passes.rule import Rule
+from passes.verify.prove.codes import CODES as PROOF_CODES
 
 _INDEX = """# The rules
 
@@ -26,13 +27,14 @@ describes it and shows, for every code, a model that is refused, the command and
 
 {schedules}
 
-## Refusal codes
+## Codes of refusals and proofs
 
 | code | rule | meaning |
 |---|---|---|
 {codes}
 """
 _EVERY = "every-command"
+_PROOFS = "[`prove`](proof.md#what-a-verdict-means)"
 _RUN = "The commands in the examples run in a checkout of the repository."
 #: Why there is no example of a code, by rule and code.
 NOT_SHOWN = {
@@ -64,6 +66,7 @@ def pages() -> Iterator[tuple[str, str]]:
         (code, f"[every command](rules/{_EVERY}.md#{code})", meaning)
         for code, meaning in SESSION_CODES.items()
     ]
+    codes += [(code, _PROOFS, meaning) for code, meaning in PROOF_CODES.items()]
     rows = [f"| `{code}` | {rule} | {_cell(meaning)} |" for code, rule, meaning in sorted(codes)]
     index = _INDEX.format(rules="\n".join(listed), codes="\n".join(rows), schedules=schedules())
     yield "rules.md", index

@@ -45,7 +45,7 @@ class Verifying(Declared):
     seed: Annotated[int | None, options_of(Executing)["seed"].help] = None
     allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].help] = None
     prove: Annotated[bool | None, options_of(Options)["prove"].help] = None
-    require_proof: Annotated[bool | None, options_of(Options)["require_proof"].help] = None
+    require_proof: Annotated[str | None, options_of(Options)["require_proof"].help] = None
     certify: Annotated[bool | None, options_of(Options)["certify"].help] = None
     prove_budget: Annotated[float | None, options_of(Options)["prove_budget"].help] = None
 

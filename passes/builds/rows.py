@@ -10,8 +10,10 @@ from typing import Any
 from passes.builds.pool import Ended
 from passes.builds.report_file import ReportFile
 from passes.builds.task import Done, End, Task
+from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
 from passes.json_values import as_json
+from passes.verify.prove.scope import Scope
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200
@@ -79,9 +81,14 @@ def row_of(task: Task, done: Done) -> Row:
 
 
 def proof_of(row: Row) -> str:
-    """`proven`, or why not, with the code; empty where no proof was asked for."""
+    """`proven`, with the scope unless that is everything, or why not, with the code; empty where no
+    proof was asked for."""
     proof = row.report.get("proof")
-    return " ".join(filter(None, (proof["verdict"], proof["code"]))) if proof else ""
+    if not proof:
+        return ""
+    kind = Scope(proof["scope"]["method"], regrouped=proof["scope"]["regrouped"]).kind
+    scope = f"({kind})" if proof["verdict"] == "proven" and kind != ProofScope.all else ""
+    return " ".join(filter(None, (proof["verdict"], proof["code"], scope)))
 
 
 def row_of_ended(task: Task, ended: Ended) -> Row:

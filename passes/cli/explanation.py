@@ -1,9 +1,10 @@
-"""Explains rules and codes, from the rules' own docstrings."""
+"""Explains rules and codes, from the rules' own docstrings and the table of codes of proofs."""
 
 from __future__ import annotations
 
 from passes.engine.plugins import load_rules
 from passes.errors import nearest
+from passes.verify.prove.codes import CODES as PROOF_CODES
 
 #: Codes that no single rule gives.
 SESSION_CODES = {
@@ -45,17 +46,18 @@ def meaning(code: str, rule: str) -> str:
 
 
 def explanation(subject: str) -> str | None:
-    """The text for a rule or a refusal code, None for what is neither."""
+    """The text for a rule or a code, of a refusal or a proof; None for what is neither."""
     rules = load_rules()
-    if subject in rules:
-        return f"{subject}: {rules[subject].documentation}"
-    lines = [
+    lines = [f"{subject}: {rules[subject].documentation}"] if subject in rules else []
+    lines += [
         f"{subject} ({name}): {rule.refusal_codes[subject]}"
         for name, rule in sorted(rules.items())
         if subject in rule.refusal_codes
     ]
     if subject in SESSION_CODES:
         lines.append(f"{subject}: {SESSION_CODES[subject]}")
+    if subject in PROOF_CODES:
+        lines.append(f"{subject} (prove): {PROOF_CODES[subject]}")
     return "\n".join(lines) or None
 
 
@@ -63,5 +65,5 @@ def unexplained(subject: str) -> str:
     """The sentence for what is neither a rule nor a code."""
     rules = load_rules()
     codes = {code for rule in rules.values() for code in rule.refusal_codes}
-    near = nearest(subject, sorted({*rules, *codes, *SESSION_CODES}))
+    near = nearest(subject, sorted({*rules, *codes, *SESSION_CODES, *PROOF_CODES}))
     return f"{subject!r} is neither a rule nor a code; {near} (`passes list` shows the rules)"

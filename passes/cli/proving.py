@@ -4,6 +4,7 @@ fails."""
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from passes.builds.task import reproduced
-from passes.choices import PROOF_BUDGET, Executors
+from passes.choices import PROOF_BUDGET, Assumption, Executors, RuleOptions
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import (
     check_report,
@@ -26,7 +27,7 @@ from passes.cli.running import (
 )
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Reporting
-from passes.commands.options import Executing, ProofBudget
+from passes.commands.options import Binding, Executing, ProofBudget
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 if TYPE_CHECKING:
@@ -38,10 +39,33 @@ app.add_typer(_certificate, name="certificate", help="Check the certificate of a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prove(Executing, Reporting):
+class Prove(Executing, Binding, Reporting):
     """The options of `prove`."""
 
     budget: ProofBudget = PROOF_BUDGET
+    assume: Annotated[
+        Sequence[str],
+        Help(
+            "What was promised to the command that made the new model: `non-empty` that no input, "
+            "batch, time or length is empty; `valid-inputs` is always assumed.",
+            Assumption,
+        ),
+    ] = ()
+    max_trips: Annotated[
+        int | None,
+        Help(
+            "Promised: no Loop whose trip count is unknown runs more than N times.",
+            least=1,
+            metavar="N",
+        ),
+    ] = None
+    check_output: Annotated[
+        str,
+        Help(
+            "With --max-trips: the output of the new model that tells whether that was kept.",
+            metavar="NAME",
+        ),
+    ] = ""
     certify: Annotated[
         str | os.PathLike[str] | None,
         Help(
@@ -55,6 +79,19 @@ class Prove(Executing, Reporting):
         super().check()
         if self.executor not in set(Executors):
             raise WrongValue("executor", f"is {self.executor!r}, which does not run the original")
+        if self.check_output and self.max_trips is None:
+            raise WrongValue("check_output", "is the name of an output that goes with max_trips")
+
+    def promised(self) -> RuleOptions:
+        """The promises and facts as commands that rewrite have them."""
+        return RuleOptions(
+            tuple(self.assume),
+            dims=self.dims or {},
+            shapes={name: tuple(shape) for name, shape in (self.shapes or {}).items()},
+            values=self.values or {},
+            max_trips=self.max_trips,
+            check_output=self.check_output,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +113,19 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     from passes.not_produced import Disagreement
     from passes.verify.inputs.given import load
     from passes.verify.prove import judging
+    from passes.verify.prove.promises import Promises, bound
 
     options = options_from(Prove, given)
     with failing():
         check_reports((options.json, options.certify), (before, after))
-        old, new = (load_checked(path)[0] for path in (before, after))
+        promised = options.promised()
+        old, new = bound(promised, *(load_checked(path)[0] for path in (before, after)))
         feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
         executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
         with progress() as say:
             if say is not None:
                 say("proving")
-            found = judging.judge(old, new, options.budget, executing)
+            found = judging.judge(old, new, options.budget, executing, Promises.of([promised]))
     proof = found.proof
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
@@ -135,7 +174,7 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
 
 
 def _tell(after: Path, proof: Proof) -> None:
-    lines = [f"{after}: {proof.sentence()}", *(f"  assumed: {one}" for one in proof.assumed)]
+    lines = [f"{after}: {proof.sentence()}", *(f"  {one}" for one in proof.rests_on)]
     tell("\n".join(lines))
 
 

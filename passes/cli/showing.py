@@ -129,10 +129,10 @@ def list_rules() -> None:
 @app.command()
 def explain(
     subject: Annotated[
-        str, typer.Argument(help="A rule, or the code of a refusal.", metavar="NAME")
+        str, typer.Argument(help="A rule, or the code of a refusal or a proof.", metavar="NAME")
     ],
 ) -> None:
-    """Explain a rule, or what the code of a refusal means."""
+    """Explain a rule, or what the code of a refusal or a proof means."""
     from passes.cli.explanation import explanation, unexplained
 
     text = explanation(subject)

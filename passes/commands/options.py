@@ -12,6 +12,7 @@ from passes.choices import (
     PROOF_BUDGET,
     Assumption,
     Executors,
+    ProofScope,
     Proving,
     RuleOptions,
     Verifying,
@@ -156,12 +157,18 @@ class Options(Executing, Binding, Converting):
         bool,
         Help(
             "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
-            "counts, and report the result. Where that fails, what the proof asks for is executed."
+            "counts, else at drawn sizes, and report the result. Where that fails, what the proof "
+            "asks for is executed."
         ),
     ] = False
     require_proof: Annotated[
-        bool, Help("Write nothing and exit 3 unless the outcome is proven, as --prove does.")
-    ] = False
+        str | None,
+        Help(
+            "Write nothing and exit 3 unless --prove shows the outcome right: for `all` sizes, at "
+            "least at drawn `sizes`, or at least there up to the order of `summation`.",
+            ProofScope,
+        ),
+    ] = None
     certify: Annotated[
         bool,
         Help(
@@ -206,7 +213,7 @@ class Options(Executing, Binding, Converting):
 
     def proving(self) -> Proving | None:
         """Return how to prove the outcome, None if that is not asked for."""
-        asked = self.prove or self.require_proof or self.certify
+        asked = self.prove or self.require_proof is not None or self.certify
         return Proving(self.prove_budget, self.require_proof, self.certify) if asked else None
 
     def verifying(self) -> Verifying | None:

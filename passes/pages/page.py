@@ -119,7 +119,7 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
         remarks += report.checked.notes
         remarks += [f"not reached: {one}" for one in report.checked.unreached]
     if report.proof is not None:
-        remarks += [report.proof.line, *(f"assumed: {one}" for one in report.proof.assumed)]
+        remarks += [report.proof.line, *report.proof.rests_on]
     return Page(
         " ".join(files),
         command,

@@ -37,7 +37,7 @@ small = ["simplify"]
 budget = 20
 seed = 7
 inputs = "inputs.npz"
-require-proof = true
+require-proof = "all"
 prove-budget = 5
 
 [[overrides]]
@@ -79,7 +79,7 @@ def test_all_that_a_build_says(folder: Path) -> None:
         "seed": 7,
         "inputs": "inputs.npz",
         "assume": ("non-empty",),
-        "require_proof": True,
+        "require_proof": "all",
         "prove_budget": 5.0,
     }
     assert task.pipeline.commands == (

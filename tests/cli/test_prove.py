@@ -56,7 +56,7 @@ def test_not_proven() -> None:
 
 
 def test_not_modelled() -> None:
-    done = CliRunner().invoke(app, ["prove", *sides("recognize-attention/gated")])
+    done = CliRunner().invoke(app, ["prove", *sides("dissolve-map/entered")])
     assert done.exit_code == 3
     assert "not-provable: " in done.output
     assert "at drawn sizes: element: " in done.output
@@ -99,7 +99,7 @@ def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
     before, _ = sides("lower/sum")
     report, page = tmp_path / "report.json", tmp_path / "report.html"
     written = ["-o", str(tmp_path / "out.onnx"), "--json", str(report), "--html", str(page)]
-    done = rewrites("lower", before, *written, "--require-proof")
+    done = rewrites("lower", before, *written, "--require-proof", "all")
     assert done.exit_code == 0
     assert "\n  proven for all inputs, sizes and trip counts" in done.output
     proof = json.loads(report.read_text())["proof"]
@@ -108,20 +108,34 @@ def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
     assert "Written, verified and proven" in page.read_text()
 
 
+def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path: Path) -> None:
+    before, _ = sides("lower/strings")
+    out = tmp_path / "out.onnx"
+    written = ["lower", before, "-o", str(out)]
+    done = rewrites(*written, "--require-proof", "all")
+    assert done.exit_code == 3
+    assert "the outcome is only proven for all floats at sizes x[2,2]" in done.output
+    assert not out.exists()
+    done = rewrites(*written, "--require-proof", "sizes")
+    assert done.exit_code == 0
+    assert "  proven for all floats at sizes x[2,2]" in done.output
+    assert out.exists()
+
+
 def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
     tmp_path: Path,
 ) -> None:
-    before, _ = sides("hoist-invariants/random_stays")
+    before, _ = sides("lower/strings")
     out, report = tmp_path / "out.onnx", tmp_path / "report.json"
-    written = ["hoist", before, "-o", str(out), "--json", str(report)]
-    done = rewrites(*written, "--require-proof")
+    written = ["lower", before, "-o", str(out), "--json", str(report), "--prove-budget", "0"]
+    done = rewrites(*written, "--require-proof", "summation")
     assert done.exit_code == 3
-    assert "the outcome is not proven: random: main/loop_0.body/" in done.output
+    assert "the outcome is not proven: budget: more than 0 s" in done.output
     assert not out.exists()
-    assert json.loads(report.read_text())["proof"]["code"] == "random"
+    assert json.loads(report.read_text())["proof"]["code"] == "budget"
     done = rewrites(*written, "--prove")
     assert done.exit_code == 0
-    assert "  not proven: random: main/loop_0.body/" in done.output
+    assert "  not proven: budget: more than 0 s" in done.output
     assert out.exists()
 
 
@@ -134,6 +148,7 @@ def test_a_build_counts_proofs(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "proofs:\n  proven" in done.output
     assert "| proven | 1 |" in summary.read_text()
+    assert "| proven (sizes) | 1 |" in summary.read_text()
 
 
 def test_a_certificate_is_checked(tmp_path: Path) -> None:

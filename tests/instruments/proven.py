@@ -15,8 +15,10 @@ from time import monotonic
 
 import onnx
 
+from passes.choices import RuleOptions
 from passes.ir.model import Model
-from passes.verify.prove.drawn.proving import SETTLED, at_sizes
+from passes.verify.prove.drawn.proving import at_sizes
+from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import prove
 
@@ -37,22 +39,32 @@ def sides(before: Path) -> tuple[Model, Model]:
     return Model.load(onnx.load(before)), Model.load(onnx.load(after))
 
 
+def promises_of(before: Path) -> Promises:
+    """The promises in the options of a golden model."""
+    options = {one.key: one.value for one in onnx.load(before).metadata_props}
+    assume = tuple(options.get("option assume", "").split(","))
+    trips = options.get("option max_trips")
+    check = options.get("option check_output", "")
+    most = None if trips is None else int(trips)
+    return Promises.of([RuleOptions(assume, max_trips=most, check_output=check)])
+
+
 def proof_of(before: Path, budget: float = _BUDGET) -> Proof:
     """The proof of a golden pair for all sizes, in so many seconds."""
-    return prove(*sides(before), budget)
+    return prove(*sides(before), budget, promises_of(before))
 
 
 def proof_in_turn(before: Path) -> Proof:
     """The proof of a golden pair for all sizes, else at drawn sizes."""
-    return prove_in_turn(*sides(before), _BUDGET)
+    return prove_in_turn(*sides(before), _BUDGET, promises_of(before))
 
 
-def prove_in_turn(before: Model, after: Model, budget: float) -> Proof:
+def prove_in_turn(
+    before: Model, after: Model, budget: float, promises: Promises = NO_PROMISES
+) -> Proof:
     """The proof of a pair for all sizes, else at drawn sizes, without executing it as `prove`."""
-    proof = prove(before, after, budget)
-    if proof.is_proven or proof.code in SETTLED:
-        return proof
-    return at_sizes(before, after, proof, budget)
+    found = prove(before, after, budget, promises)
+    return at_sizes(before, after, found, budget, promises)
 
 
 def kind_of(proof: Proof) -> str:

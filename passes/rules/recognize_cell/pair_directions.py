@@ -167,7 +167,7 @@ def _same(site: Site, own: str, theirs: str, made: dict[tuple[str, str], list[No
 
 def _operation(node: NodeProto) -> bytes:
     """The operator and the attributes of a node."""
-    plain = NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
+    plain = NodeProto(op_type=op_of(node), attribute=node.attribute)
     return plain.SerializeToString(deterministic=True)
 
 

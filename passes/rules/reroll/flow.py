@@ -176,8 +176,9 @@ class Flow:
                 return position
         opset = self.model.opset_at(self._scope, node.domain)
         written = {one.SerializeToString(deterministic=True) for one in node.attribute}
-        written -= _defaults(node.op_type, opset, node.domain)
-        return (called_key(node), *sorted(written), *ends)
+        domain, operator, _ = called = called_key(node)
+        written -= _defaults(operator, opset, domain)
+        return (called, *sorted(written), *ends)
 
     def _leaf(self, name: str) -> int:
         found = self._leaves.get(name)

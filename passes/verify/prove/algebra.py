@@ -1,4 +1,4 @@
-"""What binds variables, recurrences, and terms with values in the place of variables."""
+"""Binders of variables, recurrences, and terms with values in the place of variables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 @dataclass(frozen=True)
 class Manner:
-    """How a proof reads terms: whether recurrences of a few iterations are `written_out`,
-    whether sums are `regrouped`, as if numbers added up to the same in any order, and whether
-    products are `distributed` over differences."""
+    """A manner in which a proof reads terms: whether recurrences of a few iterations are
+    `written_out`, whether sums are `regrouped`, as if numbers added up to the same in any order,
+    and whether products are `distributed` over differences."""
 
     written_out: bool = True
     regrouped: bool = False
@@ -50,7 +50,7 @@ class Algebra(Constants):
         return self.terms.lam(height, bound, self.subst(body, values))
 
     def apply(self, function: Term, values: Sequence[Value]) -> Term:
-        """What a function gives at these values."""
+        """The result of a function at these values."""
         assert isinstance(function.data, tuple)
         return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
 
@@ -163,8 +163,8 @@ class Algebra(Constants):
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
     def trips(self, limit: Term, condition: Term) -> Term:
-        """How often a loop iterates that has to meet a condition, a function of the number of the
-        iteration before, for another iteration; at most `limit` times, where that is a number.
+        """The number of iterations of a loop that has to meet a condition, a function of the number
+        of the iteration before, for another iteration; at most `limit` times, if that is a number.
 
         Iterations that follow for certain are counted apart.
         """
@@ -231,7 +231,7 @@ class Algebra(Constants):
             other = args[1 - place]
             if one.data == ("Neg", (), dtype):
                 return made("Neg", made("Mul", one.args[0], other))
-            if one.op == "const" and one.data[-1] == "1.0":  # type: ignore[index]
+            if one.op == "const" and one.parts[-1] == "1.0":
                 return other
             if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
                 return made("Add", *(made("Mul", part, other) for part in one.args))
@@ -248,7 +248,7 @@ class Algebra(Constants):
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
     ) -> Term | None:
-        """What IEEE 754 gives of constants, and of a Cast there and back."""
+        """The result by IEEE 754 for constants, and for a Cast there and back."""
         (first, *_) = args
         if op == "Cast":
             assert isinstance(attributes, tuple)
@@ -259,7 +259,7 @@ class Algebra(Constants):
             if first in (self.true, self.false) and dtype in _EXACT:
                 return self.literal(dtype, np.dtype(dtype).type(first is self.true))
             if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = np.frombuffer(bytes.fromhex(first.data[1]), source)[0]  # type: ignore[index]
+                value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
                 if abs(value) <= 1 << 53:
                     return self.whole(int(value))
             inner = first.data
@@ -289,10 +289,10 @@ class Algebra(Constants):
 
     def _known_value(self, term: Term) -> Any:
         """The numbers of a constant of floats that every machine computes alike, else None."""
-        if term.op == "const" and term.data[0] in _EXACT:  # type: ignore[index]
-            return np.frombuffer(bytes.fromhex(term.data[1]), term.data[0])[0]  # type: ignore[index]
-        if term.op == "elem" and term.data[0] == "constant" and term.data[-1] in _EXACT:  # type: ignore[index]
-            return self.constants[term.data[1]]  # type: ignore[index]
+        if term.op == "const" and term.parts[0] in _EXACT:
+            return np.frombuffer(bytes.fromhex(term.parts[1]), term.parts[0])[0]
+        if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in _EXACT:
+            return self.constants[term.parts[1]]
         return None
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
@@ -317,7 +317,7 @@ class Algebra(Constants):
         return self.opaque(data[-1], "red", data, (*sizes, body))
 
     def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
-        """What the first state of a recurrence is before an iteration."""
+        """The first state of a recurrence before an iteration."""
         assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
@@ -345,7 +345,7 @@ class Algebra(Constants):
         return self._states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
-        """What the first state of a recurrence is after an iteration."""
+        """The first state of a recurrence after an iteration."""
         assert isinstance(recurrence.data, tuple)
         count = len(recurrence.data)
 
@@ -393,10 +393,9 @@ class Algebra(Constants):
                 if one in place and place[one] not in order:
                     order.append(place[one])
         kept = [states[number] for number in order]
-        assert all(isinstance(one.data, tuple) for one in kept)
         return self.terms.make(
             "rec",
-            tuple(str(one.data[-1]) for one in kept),  # type: ignore[index]
+            tuple(str(one.parts[-1]) for one in kept),
             [self.close(*inits[number]) for number in order]
             + [self.close([*steps[number][0], *kept], steps[number][1]) for number in order],
             tuple(name for one in kept for name in one.shown),
@@ -458,5 +457,4 @@ def _is_zero(constant: Term) -> bool:
 
 def _kind(leaf: Term) -> tuple[str, ...]:
     """The element type of a placeholder, nothing of a variable."""
-    assert leaf.op == "var" or isinstance(leaf.data, tuple)
-    return () if leaf.op == "var" else (str(leaf.data[-1]),)  # type: ignore[index]
+    return () if leaf.op == "var" else (str(leaf.parts[-1]),)

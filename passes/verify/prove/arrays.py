@@ -67,7 +67,7 @@ class Array:
             NotProvable: there may be another number of them, or more axes.
         """
         if self.rank > 1 or any(size is not self.algebra.one for size in self.shape):
-            raise NotProvable("shape", "a scalar is needed")
+            raise NotProvable("shape", "a value of several elements is used as a scalar")
         return self.at([self.algebra.zero] * self.rank)
 
     def items(self) -> list[Term]:
@@ -77,11 +77,11 @@ class Array:
             NotProvable: the size is unknown, or it is another array.
         """
         if self.rank != 1 or self.dtype != INT64:
-            raise NotProvable("shape", f"sizes or axes of {self.dtype} with {self.rank} axes")
+            raise NotProvable("shape", f"sizes or axes are {self.dtype} of rank {self.rank}")
         (size,) = self.shape
         count = self.algebra.number(size)
         if count is None:
-            raise NotProvable("shape", f"a vector of the unknown size {size}")
+            raise NotProvable("shape", f"a vector of sizes or axes has the unknown size {size}")
         return [self.at([self.algebra.whole(number)]) for number in range(count)]
 
     def numbers(self) -> list[int]:
@@ -92,7 +92,7 @@ class Array:
         """
         found = [self.algebra.number(item) for item in self.items()]
         if any(one is None for one in found):
-            raise NotProvable("shape", "axes or sizes that are computed")
+            raise NotProvable("shape", "axes or sizes are computed")
         return [one for one in found if one is not None]
 
 

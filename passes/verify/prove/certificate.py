@@ -59,10 +59,12 @@ class Certificate:
         """The certificate of a proof, which has held without searches within `budget` seconds.
 
         Raises:
-            DoesNotHold: it has not.
+            DoesNotHold: it has not, or it rests on promises, which a certificate does not have.
         """
+        if proof.promised:
+            raise DoesNotHold(f"a certificate has no promises, the proof has {proof.promised[0]}")
         if choices is not None:  # what the search only tried is left out
-            followed = attempt(before, after, budget, choices)
+            followed = attempt(before, after, budget, stated=choices)
             if not followed.proof.is_proven:
                 raise DoesNotHold(f"without searches, it is {followed.proof.line}")
             choices = followed.choices
@@ -110,7 +112,7 @@ class Certificate:
         if choices is None:
             proof = prove_at_sizes(before, after, budget)
         else:
-            found = attempt(before, after, budget, choices)
+            found = attempt(before, after, budget, stated=choices)
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
             told = ", ".join(f"{name} {version}" for name, version in self.tools.items())

@@ -140,7 +140,7 @@ class Conditions(Numbers):
             yield possible
 
     def ge0(self, value: Term) -> Term:
-        """Whether a whole number is not negative."""
+        """The condition that a whole number is not negative."""
         known = self.number(value)
         if known is not None:
             return self.truth(known >= 0)
@@ -157,7 +157,7 @@ class Conditions(Numbers):
         return self.terms.make("ge0", None, (value,))
 
     def eq0(self, value: Term) -> Term:
-        """Whether a whole number is 0."""
+        """The condition that a whole number is 0."""
         known = self.number(value)
         if known is not None:
             return self.truth(known == 0)
@@ -183,7 +183,7 @@ class Conditions(Numbers):
         return self.boolean(self.terms.make("eq0", None, (value,)))
 
     def _counts_none(self, parts: Sum) -> Term | None:
-        """Whether none is counted, where a number is how often a condition holds along an axis."""
+        """The condition that the number of those along an axis that meet a condition is 0."""
         (mono, *others) = parts
         if others or len(mono) != 1 or mono[0].data != ("ReduceSum", "int64"):
             return None
@@ -221,7 +221,7 @@ class Conditions(Numbers):
         return term if known is None else self.truth(known)
 
     def negation(self, condition: Term) -> Term:
-        """Whether a condition does not hold."""
+        """The opposite of a condition."""
         match condition.op:
             case "true" | "false":
                 return self.truth(condition is self.false)
@@ -235,17 +235,17 @@ class Conditions(Numbers):
         return self.terms.make("not", None, (condition,))
 
     def implied(self, condition: Term, needed: Term) -> Term:
-        """Whether what is needed holds where a condition does."""
+        """The condition that another one holds if the first does."""
         if condition.op == "ge0" and self.proves_if([condition.args[0]], needed):
             return self.true
         return self.any((self.negation(condition), needed))
 
     def all(self, conditions: Iterable[Term]) -> Term:
-        """Whether all hold."""
+        """The condition that all hold."""
         return self._joined("and", conditions, self.true, self.false)
 
     def any(self, conditions: Iterable[Term]) -> Term:
-        """Whether one holds."""
+        """The condition that one holds."""
         return self._joined("or", conditions, self.false, self.true)
 
     def _joined(self, op: str, conditions: Iterable[Term], unit: Term, end: Term) -> Term:
@@ -301,13 +301,15 @@ class Conditions(Numbers):
                     condition = self.ge0(self.sub(*one.args))
                 else:
                     continue
+                if condition is self.true or condition is self.false:
+                    continue  # it is known by now
                 while condition.op in ("and", "or", "not"):
                     condition = condition.args[0]
                 return self.choice(condition) or condition
         return None
 
     def for_all(self, size: Term, condition: Term) -> Term:
-        """Whether a condition, a function of an index, holds for all below `size`."""
+        """The condition that a function of an index holds for all below `size`."""
         (index,), body = self.opened(condition, [size])
         some = self.sub(size, self.one)
         if body is self.true or self.ge0(self.scaled(size, -1)) is self.true:

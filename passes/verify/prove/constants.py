@@ -144,7 +144,7 @@ def _in_order(
 
 
 def _digest(value: npt.NDArray[Any]) -> str:
-    """What tells a constant from others of other numbers."""
+    """A key that no constant of other numbers has."""
     told = f"{value.dtype} {value.shape} ".encode()
     items = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
     return sha256(told + items).hexdigest()[:24]

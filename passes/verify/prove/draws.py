@@ -16,7 +16,7 @@ from onnx import ModelProto, ValueInfoProto
 from passes.verify import signature
 from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
-from passes.verify.inputs.arrays import Manner, Style, is_float
+from passes.verify.inputs.arrays import IntStyle, Manner, Style, is_float
 from passes.verify.inputs.draw import Case, why_not
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.terms import Term, subterms
@@ -35,13 +35,14 @@ _MOST_VALUES, _MOST_WORK, _MOST_CASES = 40, 300_000, 72
 _MOST_KEPT, _MOST_CONDITIONS = 20, 40
 #: Sizes, and elements of an input, that are drawn at most.
 _LONGEST, _MOST_ELEMENTS = 1 << 14, 1 << 20
+_INTS: tuple[IntStyle, ...] = ("below", "small", "zeros", "sizes")
 #: Constants around which floats are drawn.
 _MOST_CONSTANTS = 4
 
 
 @dataclass(frozen=True)
 class Clues:
-    """What the answer depends on where a proof ended: the decisions of its path, and terms."""
+    """The decisions and terms on which the answer depends where a proof ended."""
 
     decisions: tuple[tuple[Term, bool], ...] = ()
     terms: tuple[Term, ...] = ()
@@ -213,7 +214,7 @@ _COMPUTED: Mapping[str, Callable[..., int]] = {
 
 @dataclass(frozen=True)
 class _Floats:
-    """How floats are drawn: in a `style`, times `scale`, which is that of one input in turn where
+    """A way to draw floats: in a `style`, times `scale`, which is that of one input in turn where
     it is `alone`."""
 
     style: Style
@@ -251,8 +252,8 @@ def _feeds(
             shape.append(dim.dim_value if dim.HasField("dim_value") else size)
         if prod(shape) > _MOST_ELEMENTS:
             return None
-        ints = ("below", "small", "zeros", "sizes")[turn % 4]
-        manner = Manner(floats.style, ints, (*shape, *sizes.values()), turn=turn)  # type: ignore[arg-type]
+        ints = _INTS[turn % len(_INTS)]
+        manner = Manner(floats.style, ints, (*shape, *sizes.values()), turn=turn)
         made = arrays.array(rng, type_.elem_type, shape, manner)
         known = given.get(("input", value.name))
         if known is not None and made.dtype.kind in "iu":

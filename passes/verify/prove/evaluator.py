@@ -33,8 +33,8 @@ Values = dict[str, Array]
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a condition is required; `is_shown`: also of the original it has to be shown, which
-    does not fail without it but answers otherwise."""
+    """The reason for which a condition is required; `is_shown`: it has to be shown of the original,
+    too, which does not fail without it but answers otherwise."""
 
     text: str
     is_shown: bool = False
@@ -48,7 +48,7 @@ class Fails(Exception):
 
 
 class Fork(Exception):
-    """Whether this condition holds decides how the evaluation continues."""
+    """The evaluation depends on whether this condition holds."""
 
     def __init__(self, condition: Term, *, certain: bool = False) -> None:
         super().__init__(str(condition))
@@ -77,11 +77,16 @@ class Call:
         """The opset of ONNX."""
         return self.opsets[""]
 
+    @property
+    def op(self) -> str:
+        """The operator, with its domain unless that is ONNX's."""
+        return op_of(self.node)
+
     def array(self, position: int) -> Array:
         """An input that the operator needs."""
         found = self.optional(position)
         if found is None:
-            raise NotProvable("shape", f"{op_of(self.node)} without its input {position}")
+            raise NotProvable("shape", f"{self.op} has no input {position}")
         return found
 
     def optional(self, position: int) -> Array | None:
@@ -92,19 +97,21 @@ class Call:
         """See that arrays have one element type. Raises NotProvable."""
         found = sorted({array.dtype for array in arrays})
         if len(found) > 1:
-            raise NotProvable("type", f"{self.evaluator.place()}: {' and '.join(found)}")
+            raise NotProvable(
+                "type", f"{self.evaluator.place()}: operands are {' and '.join(found)}"
+            )
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis that may count from the end."""
         if not -rank <= axis < rank:
-            raise NotProvable("axis", f"axis {axis} of {rank}")
+            raise NotProvable("axis", f"there is no axis {axis} of {rank}")
         return axis % rank
 
     def value(self, name: str) -> Array:
         """A value that the node sees. Raises NotProvable where there is none."""
         if name not in self.values:
             raise NotProvable(
-                "model", f"{self.evaluator.place()} reads {name!r}, which is no value"
+                "model", f"{self.evaluator.place()}: it reads {name!r}, which does not exist"
             )
         return self.values[name]
 
@@ -112,7 +119,7 @@ class Call:
         """Axes that may count from the end, each of them once."""
         found = [self.axis(one, rank) for one in axes]
         if len(set(found)) != len(found):
-            raise NotProvable("axis", f"{op_of(self.node)}: an axis twice")
+            raise NotProvable("axis", f"{self.op} names an axis twice")
         return found
 
     def numbers(self, position: int, name: str) -> list[int] | None:
@@ -141,7 +148,8 @@ def operator(*names: str) -> Callable[[Operator], Operator]:
 
 @dataclass
 class Evaluator:
-    """One model on one path; `original`: its obligations may be taken to hold."""
+    """One model on one path; `original`: its obligations may be taken to hold. `non_empty`: the
+    user promised that no Scan of it has nothing to scan."""
 
     model: Model
     algebra: Algebra
@@ -149,13 +157,14 @@ class Evaluator:
     assumed: set[str] = field(default_factory=set)
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
+    non_empty: bool = False
     scans_nothing: bool = False  # a Scan may run over nothing
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
     # obligations
 
     def require(self, condition: Term, why: str | Reason) -> None:
-        """Note what has to hold for the node to answer.
+        """Require a condition without which the node fails.
 
         Raises:
             Fails: it does not.
@@ -164,7 +173,9 @@ class Evaluator:
         """
         if condition is self.algebra.true:
             return
-        reason = why if isinstance(why, Reason) else Reason(f"{self.place()}: {why}")
+        reason = (
+            why if isinstance(why, Reason) else Reason(f"{self.place()}: it fails unless {why}")
+        )
         if self._pending:
             self._pending[-1].append((condition, reason))
             return
@@ -180,7 +191,7 @@ class Evaluator:
         if reason.is_shown:
             raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
         if not self.original and any(one.op == "answers" for one in subterms(condition)):
-            raise NotProvable("operator", f"{reason}, which is not modelled, as in the original")
+            raise NotProvable("operator", f"{reason}, which is not shown: it is not modelled")
         raise Fork(condition, certain=self.original)
 
     def whole_numbers(self, array: Array) -> Array:
@@ -194,6 +205,12 @@ class Evaluator:
             why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
             self._everywhere(array, variables, condition, why)
         return array
+
+    def promised(self, *sizes: Term) -> None:
+        """Require that sizes are not 0, if the user promised it."""
+        for size in sizes if self.non_empty else ():
+            above = self.algebra.ge0(self.algebra.sub(size, self.algebra.one))
+            self.require(above, "the batch and the time are not 0, as promised")
 
     def for_each(self, array: Array, condition: Callable[[Term], Term], why: str) -> None:
         """Require a condition of every element."""
@@ -209,7 +226,7 @@ class Evaluator:
 
     @property
     def is_within(self) -> bool:
-        """Whether what is evaluated is a part that may not run."""
+        """True in a body or branch, which may not run."""
         return bool(self._pending)
 
     @contextmanager
@@ -237,7 +254,11 @@ class Evaluator:
         while atom.op in ("and", "or", "not", "ite"):
             atom = atom.args[0]
         if condition.free:
-            raise NotProvable("decision", f"{self.place()}: {why}: {condition}", condition)
+            raise NotProvable(
+                "decision",
+                f"{self.place()}: an iteration or index decides whether {why}: {condition}",
+                condition,
+            )
         raise Fork(self.algebra.choice(atom) or atom)
 
     def given(self, condition: Term, why: str) -> None:
@@ -247,7 +268,9 @@ class Evaluator:
             NotProvable: it may not.
         """
         if not self.decide(condition, why):
-            raise NotProvable("operator", f"{self.place()}: {why}: {condition}")
+            raise NotProvable(
+                "operator", f"{self.place()}: it is not shown that {why}: {condition}"
+            )
 
     def same(self, left: Term, right: Term, why: str) -> None:
         """Require two sizes to be equal."""
@@ -262,7 +285,7 @@ class Evaluator:
     def constants(self, graph: GraphProto) -> Values:
         """The initializers of a graph."""
         if graph.sparse_initializer:
-            raise NotProvable("sparse", f"{self.place()}: a sparse initializer")
+            raise NotProvable("sparse", f"{self.place()}: a sparse initializer is not modelled")
         return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
 
     def run(
@@ -292,14 +315,16 @@ class Evaluator:
     def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
         for name in node.input:
             if name and name not in values:
-                raise NotProvable("model", f"{self.place()} reads {name!r}, which does not exist")
+                raise NotProvable(
+                    "model", f"{self.place()}: it reads {name!r}, which does not exist"
+                )
         inputs = [values[name] if name else None for name in node.input]
         for function in self.model.proto.functions:
             if function_key(function) == called_key(node):
                 return self._called(function, node, inputs)
         handler = _TABLE.get(op_of(node))
-        if node.op_type == "Constant" and len(node.attribute) != 1:
-            raise NotProvable("model", f"{self.place()}: a Constant without one value")
+        if op_of(node) == "Constant" and len(node.attribute) != 1:
+            raise NotProvable("model", f"{self.place()}: a Constant has no value, or several")
         tensor = constant_tensor(node)
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]
@@ -338,7 +363,7 @@ def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """
     found = {plain_domain(one.domain): one.version for one in imported}
     if found.get("", 0) < OLDEST_OPSET:
-        raise NotProvable("opset", f"opset {found.get('', 0)}")
+        raise NotProvable("opset", f"opset {found.get('', 0)} is older than {OLDEST_OPSET}")
     return found
 
 
@@ -349,7 +374,9 @@ def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
     del made.attribute[:]
     for one in node.attribute:
         if one.type == AttributeProto.GRAPH and _refers(one.g):
-            raise NotProvable("function", "a body whose attributes the caller chooses")
+            raise NotProvable(
+                "function", "a body has an attribute that the caller of its function chooses"
+            )
         if not one.ref_attr_name:
             made.attribute.append(one)
         elif one.ref_attr_name in chosen:
@@ -369,14 +396,14 @@ def _refers(graph: GraphProto) -> bool:
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its version; None where there is none."""
-    schema = defs.get_schema(node.op_type, opset, "")
+    schema = defs.get_schema(op_of(node), opset, "")
     found: dict[str, Any] = {}
     for name, declared in schema.attributes.items():
         default = declared.default_value
         found[name] = _value(default) if default.type else None
     for one in node.attribute:
         if one.ref_attr_name:
-            raise NotProvable("function", "an attribute that the caller chooses")
+            raise NotProvable("function", "an attribute is chosen by the caller of the function")
         found[one.name] = _value(one)
     return found
 
@@ -393,6 +420,6 @@ def _value(attribute: AttributeProto) -> Any:
 def dtype_name(element: int) -> str:
     """The element type of a number of ONNX. Raises NotProvable."""
     if element not in helper.get_all_tensor_dtypes():
-        raise NotProvable("type", f"an element type {element}")
+        raise NotProvable("type", f"the element type {element} is not modelled")
     name = np.dtype(helper.tensor_dtype_to_np_dtype(element)).name
     return "string" if name in ("object", "str") else str(name)

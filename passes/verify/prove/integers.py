@@ -88,7 +88,7 @@ class Search:
         return False
 
     def _known(self, mono: tuple[Term, ...]) -> Iterable[Sum]:
-        """What is known about a product: of itself, or of one factor, the others not negative."""
+        """The facts about a product: of itself, or of one factor, the others not negative."""
         yield from (fact for fact in self.facts if mono in fact)
         for place, atom in enumerate(mono):
             rest = mono[:place] + mono[place + 1 :]

@@ -12,9 +12,10 @@ from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
-from passes.verify.prove.drawn.proving import SETTLED, at_sizes
+from passes.verify.prove.drawn.proving import at_sizes
 from passes.verify.prove.draws import cases_of
 from passes.verify.prove.guide import Choices
+from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import Attempt, attempt
 from passes.verify.terms import Inputs, Limits, Models, Terms
@@ -33,7 +34,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Executing:
-    """How to execute models that are not proven equal: `budget` in seconds, `given` inputs come
+    """The way to execute models that are not proven equal: `budget` in seconds, `given` inputs come
     first."""
 
     executor: str = Executors.both
@@ -47,26 +48,31 @@ def judge(
     after: Model,
     budget: float = PROOF_BUDGET,
     executing: Executing = Executing(),  # it is frozen
+    promises: Promises = NO_PROMISES,
 ) -> Judged:
     """Prove that `after` answers as `before` within `budget` seconds; where that fails, execute
     both.
 
-    The inputs are those on which what was not proven depends, and drawn ones. If no inputs show a
+    The inputs are those on which what was not proven depends, and drawn ones, as far as they keep
+    the promises. If no inputs show a
     difference, the models are proven at drawn sizes, if that succeeds.
 
     Raises:
         NoExecutor: only onnxruntime was requested, and it is not installed.
     """
-    found = attempt(before, after, budget)
+    found = attempt(before, after, budget, promises)
     if found.proof.is_proven or found.proof.code == "signature":
         return Judged(found.proof, choices=found.choices)
-    judged = _executed(before, after, found, executing)
-    if judged.failure is not None or found.proof.code in SETTLED:
+    judged = _executed(before, after, found, executing, promises)
+    if judged.failure is not None:
         return judged
-    return Judged(at_sizes(before, after, found.proof, budget))
+    return Judged(at_sizes(before, after, found.proof, budget, promises))
 
 
-def _executed(before: Model, after: Model, found: Attempt, executing: Executing) -> Judged:
+def _executed(
+    before: Model, after: Model, found: Attempt, executing: Executing, promises: Promises
+) -> Judged:
+    before, after = promises.applied(before, after)
     sought = cases_of(before.proto, found.clues, executing.seed)
     hints = model_hints(before)
     with executors(executing.executor) as chosen:
@@ -75,7 +81,10 @@ def _executed(before: Model, after: Model, found: Attempt, executing: Executing)
             Terms(
                 chosen,
                 exact=False,
-                inputs=Inputs(executing.seed, hints, executing.given, sought),
+                non_empty=promises.non_empty,
+                inputs=Inputs(
+                    executing.seed, hints, executing.given, sought, promises.keeping(before)
+                ),
                 limits=Limits(executing.budget),
             ),
         )

@@ -26,7 +26,7 @@ _MOST_GUESSES = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a loop gives."""
+    """The results of a loop."""
 
     trips: Term
     finals: list[Array]
@@ -42,7 +42,7 @@ def branches(call: Call) -> list[Array]:
     opsets = call.opsets
     then, other = graphs["then_branch"], graphs["else_branch"]
     if not condition.free or condition in (algebra.true, algebra.false):
-        chosen = then if evaluator.decide(condition, "a condition") else other
+        chosen = then if evaluator.decide(condition, "the condition holds") else other
         part = ".then_branch" if chosen is then else ".else_branch"
         return _branch(evaluator, chosen, call.values, opsets, part)
     sides = []
@@ -55,16 +55,16 @@ def branches(call: Call) -> list[Array]:
             with evaluator.collecting() as required:
                 sides.append(_branch(evaluator, graph, call.values, opsets, part))
         except Fails as error:
-            raise NotProvable("branch", f"a branch that fails: {error}") from error
+            raise NotProvable("branch", f"a branch of the If fails: {error}") from error
         for one, why in required:
             evaluator.require(algebra.any((algebra.negation(holds), one)), why)
     made = []
     for left, right in zip(*sides, strict=True):
         if left.rank != right.rank or left.dtype != right.dtype:
-            raise NotProvable("branch", f"{evaluator.place()}: branches of other ranks")
+            raise NotProvable("branch", f"{evaluator.place()}: the branches differ in rank or type")
         for sizes in zip(left.shape, right.shape, strict=True):
             if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
-                raise NotProvable("branch", f"{evaluator.place()}: branches of other sizes")
+                raise NotProvable("branch", f"{evaluator.place()}: the branches may differ in size")
         made.append(_chosen(condition, left, right))
     return made
 
@@ -98,10 +98,13 @@ def loop(call: Call) -> list[Array]:
         axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
         sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
         if not sizes:
-            raise NotProvable("operator", f"{call.evaluator.place()}: a Scan of no inputs")
+            raise NotProvable(
+                "operator", f"{call.evaluator.place()}: a Scan without inputs is not modelled"
+            )
         limit = sizes[0]
         for size in sizes[1:]:
-            call.evaluator.same(limit, size, "scanned inputs agree on their length")
+            call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
+        call.evaluator.promised(limit)
         if not algebra.is_not_negative(algebra.sub(limit, algebra.one)):
             call.evaluator.scans_nothing |= not call.evaluator.is_vacuous
         form = replace(
@@ -115,17 +118,20 @@ def loop(call: Call) -> list[Array]:
         some = algebra.ge0(algebra.sub(count, algebra.one))
         limit = algebra.most(count, algebra.zero)
         if not some.free:
-            runs = call.evaluator.decide(some, "a trip count")
+            runs = call.evaluator.decide(some, "the loop runs")
             limit = count if runs else algebra.zero
     starts = algebra.true
     if form.condition is not None and form.condition.initial:
         starts = call.value(form.condition.initial).scalar()
         if not starts.free:
-            starts = algebra.truth(call.evaluator.decide(starts, "an initial condition"))
+            starts = algebra.truth(call.evaluator.decide(starts, "the loop starts"))
     if starts is algebra.false:
         limit = algebra.zero
     elif starts is not algebra.true:
-        raise NotProvable("condition", f"{call.evaluator.place()}: an initial condition: {starts}")
+        raise NotProvable(
+            "condition",
+            f"{call.evaluator.place()}: an iteration decides whether it starts: {starts}",
+        )
     outcome = run(call, form, initial, scanned, limit)
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
@@ -135,7 +141,7 @@ def loop(call: Call) -> list[Array]:
 
 
 def _placed(array: Array, axis: int, backwards: bool) -> Array:
-    """What was collected along the first axis, along another one."""
+    """Rows collected along the first axis, along another one."""
     shape = list(array.shape[1:])
     shape.insert(axis, array.shape[0])
     algebra = array.algebra
@@ -156,24 +162,28 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
     scanned = [call.value(one.tensor) for one in form.scanned]
     whole = [*scanned, *initial]
     if not scanned or any(one.rank < 1 for one in whole) or any(one.rank < 2 for one in scanned):
-        raise NotProvable("shape", f"{evaluator.place()}: inputs without a batch, or a time")
+        raise NotProvable("shape", f"{evaluator.place()}: an input has no batch or time")
     batch, time = whole[0].shape[0], scanned[0].shape[1]
     for one in whole[1:]:
-        evaluator.same(batch, one.shape[0], "inputs agree on the batch size")
+        evaluator.same(batch, one.shape[0], "the batch sizes of inputs agree")
     for one in scanned[1:]:
-        evaluator.same(time, one.shape[1], "scanned inputs agree on their length")
+        evaluator.same(time, one.shape[1], "the lengths of scanned inputs agree")
+    evaluator.promised(batch, time)
     row = algebra.variable(batch)
     at_row = algebra.lift(row)
     trips = time
     if form.lengths:
         lengths = evaluator.whole_numbers(call.value(form.lengths))
         if lengths.dtype != INT64 or lengths.rank != 1:
-            detail = f"{evaluator.place()}: lengths of {lengths.dtype} with {lengths.rank} axes"
+            detail = f"{evaluator.place()}: lengths are {lengths.dtype} of rank {lengths.rank}"
             raise NotProvable("operator", detail)
-        evaluator.same(batch, lengths.shape[0], "as many lengths as rows")
+        evaluator.same(batch, lengths.shape[0], "there are as many lengths as rows")
+        least = algebra.one if evaluator.non_empty else algebra.zero
         evaluator.for_each(
             lengths,
-            lambda n: algebra.all((algebra.ge0(n), algebra.ge0(algebra.sub(time, n)))),
+            lambda n: algebra.all(
+                (algebra.ge0(algebra.sub(n, least)), algebra.ge0(algebra.sub(time, n)))
+            ),
             "a length is within the time",
         )
         trips = lengths.at([at_row])
@@ -197,7 +207,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
         variables = [algebra.variable(size) for size in shape]
         term = array.at([algebra.lift(one) for one in variables])
         if any(row.uid in size.free for size in shape):
-            raise NotProvable("shape", f"{evaluator.place()}: sizes that rows do not share")
+            raise NotProvable("shape", f"{evaluator.place()}: rows have sizes of their own")
         if within:
             ends = algebra.ge0(
                 algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
@@ -238,11 +248,11 @@ def run(
         one = _iteration(call, form, initial, scanned, limit)
     except Fails as error:
         runs = limit is None or evaluator.decide(
-            algebra.ge0(algebra.sub(limit, algebra.one)), "whether a body that fails runs"
+            algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
         )
         if runs and not evaluator.is_within:
             raise
-        raise NotProvable("body", f"a body that fails if it runs: {error}") from error
+        raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
     at = algebra.lift(one.index)
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
     states = solved(algebra, one, sized)
@@ -295,7 +305,7 @@ def _collected(
     algebra = array.algebra
     inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if any(size.free & inner for size in array.shape):
-        raise NotProvable("shape", "rows whose sizes depend on the iteration")
+        raise NotProvable("shape", "the sizes of rows depend on the iteration")
     made: list[tuple[list[Term], Term]] = []
 
     def get(indices: Indices) -> Term:
@@ -358,7 +368,7 @@ def _iteration(
                 break
         growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
-        raise NotProvable("state", f"{evaluator.place()}: sizes of states that grow unevenly")
+        raise NotProvable("state", f"{evaluator.place()}: a state does not grow evenly")
     evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
@@ -378,10 +388,14 @@ def _as_declared(evaluator: Evaluator, body: GraphProto, values: Values) -> None
             continue
         shape = values[one.name].shape
         if len(dims) != len(shape):
-            raise NotProvable("model", f"{one.name!r} has {len(shape)} axes, declared {len(dims)}")
+            raise NotProvable(
+                "model", f"{one.name!r} has {len(shape)} axes, and {len(dims)} declared ones"
+            )
         for size, dim in zip(shape, dims, strict=True):
             if isinstance(dim, int):
-                evaluator.same(size, evaluator.algebra.whole(dim), f"{one.name!r} as declared")
+                evaluator.same(
+                    size, evaluator.algebra.whole(dim), f"{one.name!r} has the declared size"
+                )
 
 
 def _more(before: Array, after: Array) -> tuple[Term, ...]:
@@ -411,13 +425,15 @@ def _kept(evaluator: Evaluator, kind: Kind, before: Array, after: Array, name: s
     Scan fails there."""
     algebra = evaluator.algebra
     if before.rank != after.rank or before.dtype != after.dtype:
-        raise NotProvable("state", f"{name!r} changes its type")
+        raise NotProvable("state", f"{name!r} changes its type or rank")
     for sizes in zip(before.shape, after.shape, strict=True):
         equal = algebra.eq0(algebra.sub(*sizes))
         if equal is algebra.true or evaluator.decide(equal, "a state keeps its size"):
             continue
         if kind is Kind.LOOP:
-            raise NotProvable("state", f"{name!r} changes its size from {sizes[0]} to {sizes[1]}")
+            raise NotProvable(
+                "state", f"{name!r} may change its size from {sizes[0]} to {sizes[1]}"
+            )
         evaluator.require(algebra.false, "a state keeps its size")
 
 
@@ -440,7 +456,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
     algebra = evaluator.algebra
     if condition is algebra.true:
         if limit is None:
-            raise NotProvable("condition", f"{evaluator.place()}: a loop without an end")
+            raise NotProvable("condition", f"{evaluator.place()}: nothing ends the loop")
         return limit
     closed = _counted(condition, index, evaluator)
     if closed is not None:
@@ -451,7 +467,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
             again = algebra.subst(condition, {index: algebra.whole(number)})
             if again.free:
                 break
-            if not evaluator.decide(again, "whether another iteration follows"):
+            if not evaluator.decide(again, "another iteration follows"):
                 return algebra.whole(number + 1)
         else:
             return algebra.whole(count)

@@ -57,19 +57,19 @@ class Numbers(ABC):
 
     @abstractmethod
     def ge0(self, value: Term) -> Term:
-        """Whether a whole number is not negative."""
+        """The condition that a whole number is not negative."""
 
     @abstractmethod
     def all(self, conditions: Iterable[Term]) -> Term:
-        """Whether all hold."""
+        """The condition that all hold."""
 
     @abstractmethod
     def negation(self, condition: Term) -> Term:
-        """Whether a condition does not hold."""
+        """The opposite of a condition."""
 
     @abstractmethod
     def implied(self, condition: Term, needed: Term) -> Term:
-        """Whether what is needed holds where a condition does."""
+        """The condition that another one holds if the first does."""
 
     @property
     def zero(self) -> Term:
@@ -83,12 +83,12 @@ class Numbers(ABC):
 
     @property
     def true(self) -> Term:
-        """What holds."""
+        """The condition that always holds."""
         return self.terms.make("true")
 
     @property
     def false(self) -> Term:
-        """What does not hold."""
+        """The condition that never holds."""
         return self.terms.make("false")
 
     def _fact(self, value: Term) -> None:
@@ -117,8 +117,9 @@ class Numbers(ABC):
 
     def is_not_negative(self, value: Term) -> bool:
         """Return whether a whole number is shown not to be negative."""
-        if not value.args or (not value.args[-1].args and len(value.args) == 1):
-            return self.number(value) >= 0  # type: ignore[operator]
+        known = self.number(value)
+        if known is not None:
+            return known >= 0
         if value not in self._proven:
             search = Search(self._facts, self._about, self._is_positive)
             self._proven[value] = search.proves(polynomial(value))
@@ -146,7 +147,7 @@ class Numbers(ABC):
         return [own] if self._is_positive(atom) else []
 
     def _parts_of(self, atom: Term) -> list[Sum]:
-        """What an extreme is beside its parts, and what a quotient leaves."""
+        """The differences between an extreme and its parts; the rest of a quotient."""
         own = self.sum({(atom,): 1})
         if atom.op == "idiv":
             value, by = atom.args
@@ -156,7 +157,7 @@ class Numbers(ABC):
         return [polynomial(self.scaled(self.sub(own, argument), sign)) for argument in atom.args]
 
     def _known_of(self, atom: Term) -> list[Sum]:
-        """What is known of an element because it is known of all."""
+        """The facts about an element that are known of all."""
         if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
@@ -195,7 +196,7 @@ class Numbers(ABC):
         return made
 
     def parts(self, variable: Term, by: int) -> list[Term]:
-        """What a variable is, one for each rest of its division by a number: `by` times a new
+        """The forms of a variable, one for each rest of its division by a number: `by` times a new
         variable, and the rest."""
         made = []
         for rest in range(by):
@@ -338,7 +339,7 @@ class Numbers(ABC):
         return self.lift(atom)
 
     def fits(self, value: Term) -> Term | None:
-        """What has to hold for a whole number to be an int64; None where it is one."""
+        """The condition that a whole number is an int64; None if it is one."""
         known = self.number(value)
         if known is not None:
             return None if _LOWEST <= known <= _HIGHEST else self.false
@@ -355,7 +356,7 @@ class Numbers(ABC):
         return None if both is self.true else both
 
     def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
-        """What has to hold for the one of two numbers that is chosen to be an int64."""
+        """The condition that the chosen one of two numbers is an int64."""
         for branch, chosen in ((left, condition), (right, self.negation(condition))):
             needed = self.fits(branch)
             if needed is not None:
@@ -388,7 +389,7 @@ class Numbers(ABC):
 
 
 def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
-    """What a number of a pattern has to be for the pattern to be a term, if it can be."""
+    """The number of a pattern with which the pattern is a term, if there is one."""
     if pattern is variable:
         return term if term.op == "poly" else None
     if pattern.op != term.op or pattern.data != term.data or len(pattern.args) != len(term.args):

@@ -1,4 +1,4 @@
-"""What a proof gives: the verdict as data, and its sentence."""
+"""The result of a proof: the verdict as data, and its sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from passes.choices import ProofScope
 from passes.verify.prove.scope import ALL_SIZES, Scope
 
 Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
@@ -19,9 +20,9 @@ class Proof:
     `output` differ as terms, `before` and `after` are the smallest parts that do, as formulas,
     `within` what they are a part of. `where` are the conditions of the case in which the proof
     ended, `node` the path of the node at which it did. `assumed` is what the proof assumes, in
-    words, `paths` the number of cases, `scope` what a proof holds for; `at_sizes` is why there is
-    none at drawn sizes either. If the models are disproven, `inputs` are those that show it, in
-    short.
+    words, `promised` are the promises of the user that it may use, each after its option. `paths`
+    is the number of cases, `scope` what a proof holds for; `at_sizes` is why there is none at drawn
+    sizes either. If the models are disproven, `inputs` are those that show it, in short.
     """
 
     verdict: Verdict
@@ -34,6 +35,7 @@ class Proof:
     where: Sequence[str] = ()
     node: str = ""
     assumed: Sequence[str] = ()
+    promised: Sequence[str] = ()
     paths: int = 0
     inputs: Sequence[str] = ()
     scope: Scope = ALL_SIZES
@@ -41,8 +43,19 @@ class Proof:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the models are proven equal."""
+        """True if the models are proven equal."""
         return self.verdict == "proven"
+
+    @property
+    def kind(self) -> ProofScope | None:
+        """The scope of the proof; None if there is no proof."""
+        return self.scope.kind if self.is_proven else None
+
+    @property
+    def rests_on(self) -> list[str]:
+        """The lines on what it assumes, and what the user promised."""
+        told = [("assumed", self.assumed), ("promised", self.promised)]
+        return [f"{word}: {one}" for word, sentences in told for one in sentences]
 
     @property
     def line(self) -> str:
@@ -57,7 +70,9 @@ class Proof:
         """The verdict in one line."""
         if self.is_proven:
             count = "1 case" if self.paths == 1 else f"{self.paths} cases"
-            return f"proven {self.scope.sentence()} ({count})"
+            options = dict.fromkeys(one.partition(": ")[0] for one in self.promised)
+            under = f", under {', '.join(options)}" if options else ""
+            return f"proven {self.scope.sentence()}{under} ({count})"
         if self.verdict == "disproven":
             return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]
@@ -67,6 +82,6 @@ class Proof:
             parts.append(f"output {self.output}{within}: {differ}")
         parts += [one for one in (self.node, self.detail) if one]
         cases = [f"({one})" if " or " in one else one for one in self.where]
-        where = f"; where {' and '.join(cases)}" if cases else ""
+        where = f"; if {' and '.join(cases)}" if cases else ""
         at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
         return f"{': '.join(parts)}{where}{at_sizes}"

@@ -3,7 +3,7 @@ answers the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -28,6 +28,7 @@ from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.formula import difference, formula
 from passes.verify.prove.guide import Choices, End, Following, Guide
+from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.relations import Relations
 from passes.verify.prove.scope import Scope
@@ -70,7 +71,17 @@ _MANNERS = (
     Manner(regrouped=True),
 )
 #: Why a proof fails in every manner.
-_IN_ANY_MANNER = {"function", "input", "model", "operator", "opset", "random", "sparse", "type"}
+_IN_ANY_MANNER = {
+    "function",
+    "input",
+    "model",
+    "operator",
+    "opset",
+    "promise",
+    "random",
+    "sparse",
+    "type",
+}
 
 
 class _Unproven(Exception):
@@ -81,29 +92,41 @@ class _Unproven(Exception):
         self.told: dict[str, Any] = told
 
 
-def prove(before: Model, after: Model, budget: float = BUDGET) -> Proof:
-    """Prove that `after` answers the same as `before` wherever that answers.
+def prove(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """Prove that `after` answers the same as `before` wherever that answers and the promises are
+    kept.
 
     The `budget` is in seconds.
     """
-    return attempt(before, after, budget).proof
+    return attempt(before, after, budget, promises).proof
 
 
 def attempt(
     before: Model,
     after: Model,
     budget: float = BUDGET,
+    promises: Promises = NO_PROMISES,
     stated: Choices | None = None,
 ) -> Attempt:
-    """What `prove` finds, its choices, and at which terms it ended.
+    """The proof that `prove` returns, its choices, and the terms at which it ended.
 
     With the choices that a certificate has `stated`, nothing is sought.
 
     Raises:
         DoesNotHold: a choice is not stated, or does not hold.
     """
+    found = _attempt(before, after, budget, promises, stated)
+    return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
+
+
+def _attempt(
+    before: Model, after: Model, budget: float, promises: Promises, stated: Choices | None
+) -> Attempt:
     try:
         before, after = load_checked(before)[0], load_checked(after)[0]
+        before, after = promises.applied(before, after)
     except BadModel as error:
         return Attempt(Proof("not-provable", "model", str(error)))
     differs = signature.difference(before.proto, after.proto)
@@ -126,7 +149,7 @@ def attempt(
     for manner in (stated.manner,) if stated else manners:
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
-        tried = _attempt(before, after, guide, end, budget)
+        tried = _guided(guide, before, after, promises, end, budget)
         if found is None or tried.proof.is_proven:
             found = tried
         if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
@@ -140,15 +163,18 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
 
 
-def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: float) -> Attempt:
-    """What is found in a manner until the `end` of the budget."""
+def _guided(
+    guide: Guide, before: Model, after: Model, promises: Promises, end: float, budget: float
+) -> Attempt:
+    """The attempt in one manner, until the `end` of the budget."""
     algebra = guide.algebra
     manner = algebra.manner
     algebra.terms.end = end
     pending: list[Decisions] = [()]
+    promised: Decisions = ()
     assumed = {REGROUPED} if manner.regrouped else set[str]()
     assumed |= {DISTRIBUTED} if manner.distributed else set()
-    paths = 0
+    paths, answers = 0, False
     while pending:
         decisions = pending.pop()
         paths += 1
@@ -157,9 +183,14 @@ def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: floa
             return Attempt(many, Clues(decisions))
         ended = _Ended(algebra, decisions, paths)
         try:
+            if promises.non_empty and not decisions:
+                promised = tuple((one, True) for one in _not_empty(algebra, before))
             guide.enter(decisions)
-            algebra.start(decisions)
-            guide.end(_path(guide, before, after, assumed, ended))
+            algebra.start((*promised, *decisions))
+            old = Evaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
+            ending = _path(guide, old, after, ended)
+            guide.end(ending)
+            answers |= ending == "equal"
         except Contradiction:
             guide.end("impossible")
         except Fork as fork:
@@ -177,6 +208,9 @@ def _attempt(before: Model, after: Model, guide: Guide, end: float, budget: floa
             return ended.why("model", str(error))
         except _Unproven as error:
             return ended.unproven(error)
+    if promises and not answers:
+        none = "the original answers no inputs that keep the promises"
+        return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
     proof = Proof(
         "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
@@ -189,7 +223,7 @@ Decisions = tuple[tuple[Term, bool], ...]
 
 @dataclass
 class _Ended:
-    """How a proof ended on a path."""
+    """The end of a proof on a path."""
 
     algebra: Algebra
     decisions: Decisions
@@ -225,36 +259,42 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(guide: Guide, before: Model, after: Model, assumed: set[str], ended: _Ended) -> End:
+def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
+    """The conditions that no input has a size of 0."""
+    for value in signature.feedable(model.proto):
+        for size in _parameter(algebra, value).shape:
+            yield algebra.ge0(algebra.sub(size, algebra.one))
+
+
+def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
     """Prove it on one path, and tell how that ends.
 
-    `assumed` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
+    `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
     Raises:
         Fork: the path has to be divided.
         NotProvable: an operator, or a form, is not modelled.
     """
-    algebra = guide.algebra
-    old = ended.evaluator = Evaluator(before, algebra, True, assumed)
+    ended.evaluator = old
     try:
         left = outputs_of(old)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = Evaluator(after, algebra, False, assumed)
+    new = ended.evaluator = Evaluator(after, old.algebra, False, old.assumed)
     try:
-        right = outputs_of(new, before)
+        right = outputs_of(new, old.model)
     except Fails as error:
         detail = f"the new model fails where the original may answer: {error}"
         raise _Unproven("fails", detail=detail) from error
     if new.scans_nothing and not old.scans_nothing:
-        assumed.add(SCANS_NOTHING)
-    for value, one, other in zip(before.proto.graph.output, left, right, strict=True):
+        old.assumed.add(SCANS_NOTHING)
+    for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
         _same(guide, value.name, one, other)
     return "equal"
 
 
 def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
-    """What a model makes of any inputs that another one, or itself, declares."""
+    """The outputs of a model for any inputs that another one, or itself, declares."""
     model = evaluator.model.proto
     fed = signature.feedable(declared.proto if declared else model)
     opsets = versions(model.opset_import)
@@ -296,13 +336,14 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
-    for axis, sizes in enumerate(zip(left.shape, right.shape, strict=True)):
-        if not _alike(guide, *sizes)[2]:
+    for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
+        sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
+        if not _alike(guide, sizes[0], sizes[1])[2]:
             choice = algebra.choice(*sizes)
             if choice is not None:
                 raise Fork(choice)
             output = f"{name!r}, size of axis {axis}"
-            raise _unlike("size", output, *sizes, (), ())
+            raise _unlike("size", output, sizes[0], sizes[1], (), ())
     if any(size is algebra.zero for size in left.shape):
         return
     variables = [algebra.variable(size) for size in left.shape]
@@ -355,7 +396,7 @@ def _unlike(
     variables: Sequence[Term],
     cases: Sequence[Term],
 ) -> _Unproven:
-    """What is not shown equal of an output, in these cases of its indices."""
+    """The parts of an output that are not shown equal, in these cases of its indices."""
     before, after, within = difference(left, right, variables)
     detail = ", ".join(formula(one, variables) for one in cases)
     told = {"detail": f"for {detail}"} if detail else {}

@@ -22,7 +22,7 @@ _STEPS = 400
 
 
 class Relations:
-    """What the recurrences in some terms are to each other, under what is known now."""
+    """The relations between the recurrences in some terms, by the facts known now."""
 
     def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
         self.algebra = algebra = guide.algebra
@@ -205,7 +205,7 @@ class Relations:
             yield other, orders
 
     def _orders(self, recurrence: Term) -> list[int]:
-        """How the states before the first iterations are sorted; equal ones are sorted alike."""
+        """The orders of the states before the first iterations; equal ones have one order."""
         algebra = self.algebra
         at = self._indices(recurrence.args[0], 0, 0)
         orders: list[int] = []
@@ -219,7 +219,7 @@ class Relations:
     def _strides(
         self, other: Term, begin: Term, at: tuple[Term, ...], first: Term
     ) -> Iterator[Term]:
-        """How many iterations of the other one an iteration may be, by the state after one."""
+        """The numbers of iterations of the other one that one may be, by the state after it."""
         algebra = self.algebra
         read = _read(first)
         if read is not None and read.args[0] is other and read.args[2:] == at:
@@ -349,7 +349,8 @@ class Relations:
                 new = None
             else:
                 old = None
-        written = self._unfolded(old or new)  # type: ignore[arg-type]
+        one = old or new
+        written = None if one is None else self._unfolded(one)
         if written is None:
             return False
         return self.alike(*((written, right) if old else (left, written)))
@@ -373,12 +374,12 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op != "ew" or left.data[0] not in COMMUTE:  # type: ignore[index]
+        if left.op != "ew" or left.parts[0] not in COMMUTE:
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
 
     def _unfolded(self, read: Term) -> Term | None:
-        """What a state is made of by the last iteration, if there is one for certain."""
+        """A state as the last iteration makes it, if there is one for certain."""
         last = self.algebra.sub(read.args[1], self.algebra.one)
         if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
             return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])
@@ -408,7 +409,7 @@ def _dtypes(recurrence: Term) -> Sequence[str]:
 
 def _like(left: Term, right: Term) -> bool:
     """Return whether the first states of two recurrences have one element type and rank."""
-    ranks = [len(one.args[0].data) for one in (left, right)]  # type: ignore[arg-type]
+    ranks = [len(one.args[0].parts) for one in (left, right)]
     return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
 
 

@@ -1,9 +1,11 @@
-"""What a proof holds for: everything, or the sizes and integers that were drawn."""
+"""The scope of a proof: everything, or the sizes and integers that were drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from passes.choices import ProofScope
 
 #: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
 #: to the order of sums and products at drawn sizes.
@@ -33,7 +35,7 @@ def _written(elements: tuple[int | bool | str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a proof covers.
+    """The inputs that a proof covers.
 
     `draws` are the cases if it is not `symbolic`; a symbolic proof that is `regrouped` holds up to
     the order of summation. `decisions` is the number of conditions on floats after which a run was
@@ -47,6 +49,13 @@ class Scope:
     bits: int = 0
     executed: int = 0
     regrouped: bool = False
+
+    @property
+    def kind(self) -> ProofScope:
+        """The scope as users name it."""
+        if self.regrouped or self.method == "field":
+            return ProofScope.summation
+        return ProofScope.sizes if self.method == "terms" else ProofScope.all
 
     def sentence(self) -> str:
         """The scope in words, after `proven`."""

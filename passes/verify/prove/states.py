@@ -1,4 +1,4 @@
-"""What the states of a loop are before an iteration: in closed form, or as a recurrence of those
+"""The states of a loop before an iteration: in closed form, or as a recurrence of those
 that they depend on."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ State = Callable[[Term, Indices], Term]
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one iteration makes of placeholders: `index` is its number, `condition` whether another
-    one follows, `growth` by how much the sizes of each state grow."""
+    """The results of one iteration on placeholders: `index` is its number, `condition` whether
+    another one follows, `growth` by how much the sizes of each state grow."""
 
     index: Term
     placeholders: list[Term]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 from zlib import crc32
 
 
@@ -30,6 +31,12 @@ class Term:
     height: int = field(repr=False)
     order: int = field(repr=False)
     shown: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The data of a term that has several."""
+        assert isinstance(self.data, tuple)
+        return self.data
 
     def __str__(self) -> str:
         from passes.verify.prove.formula import formula

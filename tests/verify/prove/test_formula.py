@@ -61,7 +61,9 @@ def test_the_case_is_a_condition_of_the_output() -> None:
 def test_a_failure_names_the_node_and_the_path() -> None:
     found = unproven("a size that broadcasts where it is 1")
     assert found.code == "fails"
-    assert found.detail.endswith("main/reshape_1: as many elements")
+    assert found.detail.endswith(
+        "main/reshape_1: it fails unless the number of elements stays the same"
+    )
     assert found.where == ("N != M", "M != 1", "N == 1")
 
 

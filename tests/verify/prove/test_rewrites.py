@@ -64,17 +64,17 @@ def test_the_report_has_the_proof_where_it_is_asked_for() -> None:
 
 def test_without_time_for_a_proof_nothing_is_written_if_one_is_required() -> None:
     with pytest.raises(passes.NotProduced, match=r"not proven: budget: more than 0 s"):
-        passes.lower(parsed(SUM), verify=False, require_proof=True, prove_budget=0)
+        passes.lower(parsed(SUM), verify=False, require_proof="all", prove_budget=0)
 
 
 def test_what_is_required_is_proven() -> None:
     assert Lower().proving() is None
     assert Lower(prove=True, prove_budget=3).proving() == Proving(3.0)
-    assert Lower(require_proof=True).proving() == Proving(required=True)
+    assert Lower(require_proof="all").proving() == Proving(required="all")
 
 
 def test_a_command_of_a_pipeline_may_require_a_proof() -> None:
-    pipeline = passes.Pipeline(["simplify", ("lower", {"require_proof": True, "prove_budget": 0})])
+    pipeline = passes.Pipeline(["simplify", ("lower", {"require_proof": "all", "prove_budget": 0})])
     with pytest.raises(passes.NotProduced, match="not proven: budget"):
         pipeline.run(parsed(SUM))
 

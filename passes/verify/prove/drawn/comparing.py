@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -12,7 +12,7 @@ import numpy as np
 from passes.ir.model import Model
 from passes.verify import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.draw import CannotDraw, Case, Drawer
 from passes.verify.prove.drawn import draws
 from passes.verify.prove.drawn.running import evaluator_of
 from passes.verify.prove.drawn.symbols import (
@@ -40,7 +40,7 @@ class Unequal(NotShown):
 
 @dataclass
 class Found:
-    """What comparing a pair found: the draws at which both answer, pairs of terms that differ in
+    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
     outputs of equal shapes, how many elements and runs were compared, and whether runs were left
     out for too many decisions."""
 
@@ -53,10 +53,13 @@ class Found:
 
 
 class Comparison:
-    """The comparison of a pair of models. `wanted` are the inputs that are drawn, not free."""
+    """The comparison of a pair of models, on inputs that `keep` what is promised. `wanted` are
+    those that are drawn, not free."""
 
-    def __init__(self, before: Model, after: Model, end: float) -> None:
-        self._models, self._end = (before, after), end
+    def __init__(
+        self, before: Model, after: Model, end: float, keep: Callable[[Case], bool] | None = None
+    ) -> None:
+        self._models, self._end, self._keep = (before, after), end, keep
         self._terms = Terms()
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
@@ -73,7 +76,7 @@ class Comparison:
             try:
                 return self._run()
             except TookTooLong as error:
-                raise NotShown("budget", "the time is over") from error
+                raise NotShown("budget", "the time is used up") from error
             except CannotRun as error:
                 raise NotShown("operator", str(error)) from error
             except CannotDraw as error:
@@ -110,6 +113,8 @@ class Comparison:
     def _answers(self, feeds: Feeds) -> bool:
         """Compare at one draw, on every path of conditions on floats; return whether the original
         answers on one of them."""
+        if self._keep is not None and not self._keep(Case(feeds, "edge", False, "")):
+            return False
         draw = self._draw(feeds)
         if draw in self.found.draws:
             return True
@@ -171,7 +176,7 @@ class Comparison:
             self.found.elements += one.size
 
     def _draw(self, feeds: Feeds) -> Draw:
-        """What is fixed of these inputs."""
+        """The sizes and elements of these inputs that are fixed."""
         return Draw(
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
             tuple(

@@ -57,7 +57,7 @@ class Residue:
 
     @property
     def key(self) -> _Key:
-        """What tells it from others."""
+        """A key that no other one has."""
         return self.value, self.size, self.has_zero and self.summands == 1
 
 

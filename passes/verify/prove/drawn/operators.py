@@ -1,4 +1,4 @@
-"""What operators do to arrays of term numbers."""
+"""The operators on arrays of term numbers."""
 
 from __future__ import annotations
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
+from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.prove.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
 from passes.verify.prove.drawn.field import Field
 from passes.verify.prove.drawn.symbols import NotShown
+from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.scope import Scope
 from passes.verify.reference import ReferenceExecutor
@@ -30,26 +33,40 @@ REGROUPED = (
     " rounding, and in the sign of a zero",
 )
 #: The codes for which drawn sizes are of no use.
-SETTLED = frozenset({"signature", "model"})
+SETTLED = frozenset({"signature", "model", "promise"})
 #: Cases that are executed where sums are in another order.
 _EXECUTED = 14
 
 
-def at_sizes(before: Model, after: Model, proof: Proof, budget: float = BUDGET) -> Proof:
-    """The proof at drawn sizes; if there is none, `proof`, which failed for all sizes, with why."""
-    found = prove_at_sizes(before, after, budget)
+def at_sizes(
+    before: Model,
+    after: Model,
+    proof: Proof,
+    budget: float = BUDGET,
+    promises: Promises = NO_PROMISES,
+) -> Proof:
+    """`proof` if it holds for all sizes, else that at drawn sizes; if there is none, `proof` with
+    why."""
+    if proof.is_proven or proof.code in SETTLED:
+        return proof
+    found = prove_at_sizes(before, after, budget, promises)
     if found.is_proven:
-        return found
+        return replace(found, promised=proof.promised)
     return replace(proof, at_sizes=f"{found.code}: {found.detail}")
 
 
-def prove_at_sizes(before: Model, after: Model, budget: float = BUDGET) -> Proof:
-    """Prove that two models of one signature answer alike at drawn sizes, for all floats.
+def prove_at_sizes(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """Prove that two models of one signature answer alike at drawn sizes, for all floats, wherever
+    the promises are kept.
 
     The `budget` is in seconds.
     """
+    before, after = promises.applied(before, after)
+    keep = promises.keeping(before)
     try:
-        found = Comparison(before, after, monotonic() + budget).run()
+        found = Comparison(before, after, monotonic() + budget, keep).run()
     except Unequal as error:
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
@@ -58,22 +75,29 @@ def prove_at_sizes(before: Model, after: Model, budget: float = BUDGET) -> Proof
     scope = Scope("terms", tuple(found.draws), decisions)
     if not found.differing:
         return Proof("proven", assumed=AT_SIZES, paths=found.runs, scope=scope)
-    return _regrouped(before, after, found, scope, budget)
+    return _regrouped((before, after), found, scope, budget, keep)
 
 
-def _regrouped(before: Model, after: Model, found: Found, scope: Scope, budget: float) -> Proof:
+def _regrouped(
+    models: tuple[Model, Model],
+    found: Found,
+    scope: Scope,
+    budget: float,
+    keep: Callable[[Case], bool] | None,
+) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
     field = Field(found.terms)
     unlike = field.differing(found.differing)
     if unlike is not None:
         one, other = map(found.terms.written, unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
+    before, after = models
     executed = verify(
         Models(before.proto, after.proto, before.base_dir, after.base_dir),
         Terms(
             [ReferenceExecutor(keep=2)],
             exact=False,
-            inputs=Inputs(0, model_hints(before), most=_EXECUTED),
+            inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),
             limits=Limits(budget),
         ),
     )

@@ -201,7 +201,7 @@ class Terms:
         raise Fork(self._atom(open_[0]))
 
     def _atom(self, term: int) -> int:
-        """What decides a condition first."""
+        """The term that decides a condition first."""
         while self.all[term].op in _LOGIC:
             term = next(one for one in self.all[term].args if not self.is_constant(one))
         return term

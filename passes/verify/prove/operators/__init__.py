@@ -1,4 +1,4 @@
-"""What each operator computes, as a term: one table, a file per family."""
+"""The results of each operator as terms: one table, a file per family."""
 
 from __future__ import annotations
 

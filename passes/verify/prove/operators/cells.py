@@ -99,7 +99,7 @@ class Direction:
     def gate(self, gate: int, at: tuple[Term, Term, Term], h: Read) -> Term:
         """The sum of a gate: inputs, both biases, state."""
         j = at[-1]
-        gates = GATES[self.call.node.op_type]
+        gates = GATES[self.call.op]
         wb, rb = self.bias(gate, j), self.bias(gates + gate, j)
         both = None if wb is None or rb is None else self.op("Add", wb, rb)
         return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
@@ -154,14 +154,18 @@ class Direction:
 @operator("RNN", "GRU", "LSTM")
 def cell(call: Call) -> list[Array]:
     """Every direction as a recurrence over the time; a row keeps its states beyond its length."""
-    x, algebra, op = call.array(0), call.algebra, call.node.op_type
+    x, algebra, op = call.array(0), call.algebra, call.op
     ways = _DIRECTIONS.get(call.attributes["direction"], ())
     first = bool(call.attributes.get("layout"))
     if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {x.dtype}")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of {x.dtype} is not modelled"
+        )
     clip = call.attributes.get("clip")
     if clip is not None and not clip > 0:
-        raise NotProvable("operator", f"{call.evaluator.place()}: a clip that is not positive")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: a clip of 0 or less is not modelled"
+        )
     time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(2).shape[2]
     _fits(call, len(ways), batch, hidden)
     functions = _activations(call, len(ways))
@@ -237,11 +241,11 @@ def _chosen(algebra: Algebra, way: Term, values: Sequence[Term]) -> Term:
 def _run(
     one: Direction, time: Term, batch: Term, lengths: Array | None
 ) -> tuple[Array, list[Array]]:
-    """What a direction collects, [time, batch, hidden], and its final states."""
+    """The rows that a direction collects, [time, batch, hidden], and its final states."""
     call, algebra, dtype = one.call, one.algebra, one.dtype
     first = bool(call.attributes.get("layout"))
     zero, way = one.number(0), algebra.whole(one.way)
-    starts = [call.optional(5)] + [call.optional(6)] * (call.node.op_type == "LSTM")
+    starts = [call.optional(5)] + [call.optional(6)] * (call.op == "LSTM")
 
     def initial(given: Array | None) -> Array:
         if given is None:
@@ -258,7 +262,7 @@ def _run(
     names = ("h", "c")[: len(starts)]
     placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
-    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.node.op_type]
+    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.op]
     memo: dict[Indices, list[Term]] = {}
 
     def made(number: int, at: Indices) -> Term:
@@ -271,11 +275,11 @@ def _run(
                 )
                 for state in states
             ]
-            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]
+            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]  # one for each cell
         return memo[at][number]
 
     def runs(iteration: Term, b: Term) -> Term:
-        """Whether a row has an element at this iteration."""
+        """The condition that a row has an element at this iteration."""
         if lengths is None:
             return algebra.true
         place = algebra.add(one.time(iteration), algebra.one)
@@ -313,7 +317,7 @@ def _end(array: Array, state: State, time: Term) -> Array:
 
 def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
-    algebra, op, first = call.algebra, call.node.op_type, bool(call.attributes.get("layout"))
+    algebra, op, first = call.algebra, call.op, bool(call.attributes.get("layout"))
     gates, count = GATES[op], algebra.whole(ways)
     whole = algebra.scaled(hidden, gates)
     state = (batch, count, hidden) if first else (count, batch, hidden)
@@ -328,18 +332,21 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     given = call.attributes.get("hidden_size")
     if given is not None:
         call.evaluator.given(
-            algebra.eq0(algebra.sub(hidden, algebra.whole(given))), "the hidden size"
+            algebra.eq0(algebra.sub(hidden, algebra.whole(given))),
+            "the hidden size is that of the weights",
         )
     for position, sizes in wanted.items():
         array = call.optional(position)
         if array is None:
             continue
         if array.rank != len(sizes) or array.dtype != call.array(0).dtype:
-            raise NotProvable("operator", f"{call.evaluator.place()}: {op} of odd inputs")
+            raise NotProvable(
+                "operator", f"{call.evaluator.place()}: an input of {op} has another rank or type"
+            )
         for size, own in zip(sizes, array.shape, strict=True):
             if size is not own:
                 call.evaluator.assumed.add(FITS)
-                call.evaluator.same(size, own, "sizes of a cell")
+                call.evaluator.same(size, own, "the sizes of its inputs agree")
 
 
 def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
@@ -348,8 +355,12 @@ def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
     if found is None:
         return None
     if found.rank != 1 or found.dtype not in ("int32", INT64):
-        raise NotProvable("operator", f"{call.evaluator.place()}: lengths of {found.dtype}")
-    call.evaluator.given(algebra.eq0(algebra.sub(batch, found.shape[0])), "as many lengths")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: lengths are {found.dtype} of rank {found.rank}"
+        )
+    call.evaluator.given(
+        algebra.eq0(algebra.sub(batch, found.shape[0])), "there are as many lengths as rows"
+    )
     lengths = found
     if found.dtype != INT64:
         lengths = found.like(
@@ -369,11 +380,14 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     Raises:
         NotProvable: one is unknown, or has no parameter where runtimes differ.
     """
-    default = _FUNCTIONS[call.node.op_type]
+    default = _FUNCTIONS[call.op]
     given = call.attributes.get("activations")
     names = [one.decode() for one in given] if given else [*default] * ways
     if len(names) < len(default) * ways or not ways:
-        raise NotProvable("operator", f"{call.evaluator.place()}: {len(names)} activations")
+        raise NotProvable(
+            "operator",
+            f"{call.evaluator.place()}: {len(names)} activations, not {len(default) * ways}",
+        )
     lists = {n: iter(call.attributes.get(f"activation_{n}") or ()) for n in ("alpha", "beta")}
     found = [_activation(call, name, lists) for name in names]
     size = len(default)
@@ -383,11 +397,13 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
 def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
     names = [name for name in ACTIVATIONS if name.lower() == written.lower()]
     if not names:
-        raise NotProvable("operator", f"{call.evaluator.place()}: the activation {written!r}")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: the activation {written!r} is not modelled"
+        )
     (name,) = names
     given = {one: next(lists[one], None) for one in ACTIVATIONS[name]}
     if name in _NO_DEFAULT and None in given.values():
-        raise NotProvable("operator", f"{call.evaluator.place()}: {name} without its parameters")
+        raise NotProvable("operator", f"{call.evaluator.place()}: {name} has no parameters")
     algebra, dtype = call.algebra, call.array(0).dtype
 
     def op(name: str, *args: Term) -> Term:

@@ -73,7 +73,7 @@ def _spread(call: Call, array: Array, shape: tuple[Term, ...]) -> Array:
     alone = [
         size is not whole
         and call.evaluator.decide(
-            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts"
+            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts is 1"
         )
         for size, whole in zip(array.shape, shape[skipped:], strict=True)
     ]
@@ -115,7 +115,7 @@ def _given(call: Call) -> list[Array]:
 def unary(call: Call) -> list[Array]:
     """An operator of one input."""
     x = call.array(0)
-    algebra, op, attributes = call.algebra, call.node.op_type, meant(call)
+    algebra, op, attributes = call.algebra, call.op, meant(call)
     if op == "Neg" and x.dtype == INT64:
         return [x.like(lambda at: algebra.scaled(x.at(at), -1))]
     return [x.like(lambda at: algebra.elementwise(op, attributes, x.dtype, [x.at(at)]))]
@@ -131,7 +131,7 @@ def identity(call: Call) -> list[Array]:
 def arithmetic(call: Call) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
-    algebra, op, attributes, dtype = call.algebra, call.node.op_type, meant(call), arrays[0].dtype
+    algebra, op, attributes, dtype = call.algebra, call.op, meant(call), arrays[0].dtype
     if len(arrays) == 1 and op != "Sum":  # which makes 0 of -0
         return arrays
     if op != "Pow":
@@ -144,7 +144,7 @@ def arithmetic(call: Call) -> list[Array]:
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
     if op in ("Div", "Mod") and "int" in dtype:
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype}")
+        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype} is not modelled")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
@@ -156,7 +156,7 @@ def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
     """See that arrays have equal sizes. Raises NotProvable."""
     for array in arrays[1:]:
         if array.rank != arrays[0].rank:
-            raise NotProvable("operator", f"{call.evaluator.place()}: ranks that differ")
+            raise NotProvable("operator", f"{call.evaluator.place()}: ranks differ")
         for left, right in zip(arrays[0].shape, array.shape, strict=True):
             equal = call.algebra.eq0(call.algebra.sub(left, right))
             call.evaluator.given(equal, "operands have equal sizes")
@@ -173,7 +173,9 @@ def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
         low = algebra.sub(value, algebra.whole(lowest))
         positive[name] = algebra.is_not_negative(low)
     if not positive["by"] or (op == "Div" and not positive["value"]) or call.attributes.get("fmod"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of numbers of any sign")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of numbers of unknown sign is not modelled"
+        )
     quotient = algebra.idiv if op == "Div" else algebra.imod
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
 
@@ -184,7 +186,9 @@ def prelu(call: Call) -> list[Array]:
     x = call.array(0)
     made = arithmetic(call)
     if made[0].rank != x.rank:
-        raise NotProvable("operator", f"{call.evaluator.place()}: a slope of more axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: the slope has more axes than the data"
+        )
     for size, own in zip(made[0].shape, x.shape, strict=True):
         equal = call.algebra.eq0(call.algebra.sub(size, own))
         call.evaluator.given(equal, "the slope broadcasts to the data")
@@ -196,7 +200,7 @@ def comparison(call: Call) -> list[Array]:
     """Comparisons; of int64, the sign of a difference."""
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
-    algebra, op = call.algebra, call.node.op_type
+    algebra, op = call.algebra, call.op
     if op.startswith("Greater"):
         left, right, op = right, left, op.replace("Greater", "Less")
 
@@ -217,9 +221,9 @@ def comparison(call: Call) -> list[Array]:
 @operator(*LOGIC)
 def logic(call: Call) -> list[Array]:
     """Bools are formulas."""
-    algebra, op, arrays = call.algebra, call.node.op_type, _given(call)
+    algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
-        raise NotProvable("type", f"{call.evaluator.place()}: {op} of no bools")
+        raise NotProvable("type", f"{call.evaluator.place()}: an operand of {op} is no bool")
 
     def element(at: list[Term]) -> Term:
         if op == "Not":
@@ -236,7 +240,7 @@ def logic(call: Call) -> list[Array]:
 @operator("IsNaN", "IsInf")
 def tests(call: Call) -> list[Array]:
     """Tests of floats."""
-    x, op, attributes = call.array(0), call.node.op_type, meant(call)
+    x, op, attributes = call.array(0), call.op, meant(call)
     return [x.like(lambda at: call.algebra.elementwise(op, attributes, BOOL, [x.at(at)]), BOOL)]
 
 
@@ -246,7 +250,7 @@ def where(call: Call) -> list[Array]:
     condition, left, right = _given(call)
     call.alike(left, right)
     if condition.dtype != BOOL:
-        raise NotProvable("type", f"{call.evaluator.place()}: a condition of {condition.dtype}")
+        raise NotProvable("type", f"{call.evaluator.place()}: the condition is {condition.dtype}")
     return elementwise(call, [condition, left, right], left.dtype, lambda at: call.algebra.ite(*at))
 
 
@@ -254,7 +258,7 @@ def where(call: Call) -> list[Array]:
 def cast(call: Call) -> list[Array]:
     """Another element type."""
     x = call.array(0)
-    like = call.node.op_type == "CastLike"
+    like = call.op == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
@@ -283,7 +287,7 @@ def clip(call: Call) -> list[Array]:
         numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
         bounds = [_scalar(call, x.dtype, one) for one in numbers]
     if any(bound is not None and bound.rank for bound in bounds):
-        raise NotProvable("operator", f"{call.evaluator.place()}: bounds that are no scalars")
+        raise NotProvable("operator", f"{call.evaluator.place()}: a bound is no scalar")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:

@@ -46,17 +46,17 @@ def opaque(call: Call) -> list[Array]:
         NotProvable: it draws random numbers, has bodies, or a type of an output is unknown.
     """
     node, algebra = call.node, call.algebra
-    place = f"{call.evaluator.place()}: {op_of(node)}"
+    place = f"{call.evaluator.place()}: {call.op}"
     if first_random(call.evaluator.model, [node]) is not None:
         raise NotProvable("random", f"{place} draws random numbers")
     if any(one.g.node or one.graphs for one in node.attribute):
-        raise NotProvable("operator", f"{place} has bodies")
+        raise NotProvable("operator", f"{place} has bodies and is not modelled")
     types = _types(call)
     call.evaluator.assumed.add(ALIKE)
     args, kinds = _arguments(call)
-    key = (plain_domain(node.domain), node.op_type, *meaning(node, call.opsets), kinds)
+    key = (plain_domain(node.domain), call.op, *meaning(node, call.opsets), kinds)
     answers = algebra.opaque(BOOL, "answers", (*key, BOOL), args)
-    call.evaluator.require(answers, f"{op_of(node)} answers")
+    call.evaluator.require(answers, f"{call.op} answers")
     outputs = []
     for number, name in enumerate(node.output):
         dtype, dims = types.get(name, (BOOL, ()))
@@ -98,8 +98,8 @@ def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[obje
         given = helper.get_attribute_value
         found = {one.name: given(one) for one in node.attribute}
         return opsets.get(node.domain, 0), _told(found)
-    version = defs.get_schema(node.op_type, opsets[""], "").since_version
-    for step in steps(node.op_type, opsets[""], defs.onnx_opset_version()):
+    version = defs.get_schema(op_of(node), opsets[""], "").since_version
+    for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()):
         if not isinstance(step, Identical):
             break
         version = step.version
@@ -151,7 +151,7 @@ def _inferred(call: Call) -> dict[str, Kind]:
         if known_numbers is not None:
             values[name] = numpy_helper.from_array(known_numbers, name)
     try:
-        schema = defs.get_schema(node.op_type, call.opset, "")
+        schema = defs.get_schema(call.op, call.opset, "")
         imports = [helper.make_opsetid("", call.opset)]
         found = shape_inference.infer_node_outputs(
             schema, node, types, input_data=values, opset_imports=imports
@@ -167,7 +167,7 @@ def _inferred(call: Call) -> dict[str, Kind]:
 
 
 def _sizes(call: Call, dims: Dims, symbols: Mapping[str, Term]) -> tuple[Term | None, ...]:
-    if call.node.op_type in _ROUNDED:
+    if call.op in _ROUNDED:
         return (None,) * len(dims)
     whole = call.algebra.whole
     return tuple(
@@ -200,7 +200,7 @@ def _declared(call: Call, name: str) -> Kind:
                     found.add((elem_type_of(value.type), None if dims is None else len(dims)))
     element, rank = next(iter(found), (0, None))
     if len(found) != 1 or not element or rank is None:
-        what = f"{op_of(call.node)} is not modelled, the type of {name!r} is unknown"
+        what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
         raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(element), (None,) * rank

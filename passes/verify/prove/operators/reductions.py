@@ -34,10 +34,12 @@ def _reduced(
 @operator(*REDUCTIONS)
 def reduction(call: Call) -> list[Array]:
     """Over the given axes, or all."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
     if not given and call.attributes.get("noop_with_empty_axes"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} over no axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} over no axes is not modelled"
+        )
     axes = sorted(call.axes(given or range(x.rank), x.rank))
     keep = bool(call.attributes["keepdims"])
     algebra = call.algebra
@@ -50,7 +52,9 @@ def reduction(call: Call) -> list[Array]:
         for axis in axes:
             low = algebra.sub(x.shape[axis], algebra.one)
             if not algebra.is_not_negative(low):
-                raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+                raise NotProvable(
+                    "empty", f"{call.evaluator.place()}: {op} may have nothing to reduce"
+                )
     call.evaluator.assumed.add(ROWS)
     counts = [algebra.number(x.shape[axis]) for axis in axes]
     few = None
@@ -92,13 +96,13 @@ def _exactly(call: Call, op: str, items: list[Term]) -> Term:
 @operator("ArgMax", "ArgMin")
 def arg(call: Call) -> list[Array]:
     """The index of the extreme of a row."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     keep = bool(call.attributes["keepdims"])
     low = algebra.sub(x.shape[axis], algebra.one)
     if not algebra.is_not_negative(low):
-        raise NotProvable("empty", f"{call.evaluator.place()}: {op} of nothing")
+        raise NotProvable("empty", f"{call.evaluator.place()}: {op} may have nothing to reduce")
     last = bool(call.attributes.get("select_last_index"))
 
     def get(indices: Sequence[Term]) -> Term:
@@ -128,7 +132,7 @@ def matmul(call: Call) -> list[Array]:
     call.alike(left, right)
     algebra = call.algebra
     if not left.rank or not right.rank:
-        raise NotProvable("shape", f"{call.evaluator.place()}: MatMul of a scalar")
+        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of MatMul is a scalar")
     call.evaluator.assumed.add(ROWS)
     size = left.shape[-1]
     call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
@@ -152,7 +156,9 @@ def matmul(call: Call) -> list[Array]:
         outer = one.shape[:-2]
         for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
             if size_ is not whole and size_ is not algebra.one:
-                raise NotProvable("shape", f"{call.evaluator.place()}: a batch of equal sizes")
+                raise NotProvable(
+                    "shape", f"{call.evaluator.place()}: it is unknown which batch size broadcasts"
+                )
 
     def get(indices: Sequence[Term]) -> Term:
         row = list(indices[len(batch) : len(batch) + len(rows)])
@@ -170,6 +176,7 @@ def matmul(call: Call) -> list[Array]:
 
 
 def _unread(indices: Sequence[Term]) -> Term:
+    """The element of an array that stands for its sizes: `broadcast` reads no other part of it."""
     raise AssertionError("only its sizes are read")
 
 
@@ -180,7 +187,7 @@ def gemm(call: Call) -> list[Array]:
     algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
     call.evaluator.assumed.add(ROWS)
     if a.rank != 2 or b.rank != 2:
-        raise NotProvable("shape", f"{call.evaluator.place()}: Gemm of no matrices")
+        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of Gemm is no matrix")
     rows, size = reversed(a.shape) if across else a.shape
     inner, columns = reversed(b.shape) if down else b.shape
     call.evaluator.same(size, inner, "the inner sizes agree")
@@ -191,7 +198,7 @@ def gemm(call: Call) -> list[Array]:
         spread = broadcast(call, target, c)
         for made, wanted in zip(spread[0].shape, (rows, columns), strict=True):
             equal = algebra.eq0(algebra.sub(made, wanted))
-            call.evaluator.given(equal, "what is added broadcasts to the product")
+            call.evaluator.given(equal, "the addend broadcasts to the product")
         added = spread[1]
 
     def get(indices: Sequence[Term]) -> Term:
@@ -219,12 +226,14 @@ def gemm(call: Call) -> list[Array]:
 @operator("Softmax", "LogSoftmax", "LpNormalization")
 def rows(call: Call) -> list[Array]:
     """An operator of a row and a place in it."""
-    x, op = call.array(0), call.node.op_type
+    x, op = call.array(0), call.op
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     block = call.opset < 13 and op != "LpNormalization"
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of a block of axes")
+        raise NotProvable(
+            "operator", f"{call.evaluator.place()}: {op} of several axes at once is not modelled"
+        )
     call.evaluator.assumed.add(ROWS)
     data = (op, call.attributes.get("p"), x.dtype)
 
