@@ -90,8 +90,13 @@ class Author(Writer):
                 self._share(read)
 
     def fresh(self, hint: str) -> str:
-        """A new value name that shows where it comes from."""
-        return self.names.fresh(f"{self.prefix}/{hint}" if self.prefix else hint)
+        """A new value name that shows where it comes from; what the prefix tells is told once."""
+        if not self.prefix:
+            return self.names.fresh(hint)
+        outer, parts = self.prefix.split("/"), hint.split("/")
+        while len(parts) > 1 and outer[:1] == parts[:1]:
+            del outer[0], parts[0]
+        return self.names.fresh("/".join((self.prefix, *parts)))
 
     def op(
         self, op_type: str, *inputs: str, outputs: Sequence[str] = (), name: str = "", **attrs: Any
