@@ -158,6 +158,15 @@ def test_every_attribute_and_input(
     )
 
 
+@pytest.mark.parametrize("operator", sorted(CELLS))
+def test_lengths_are_proven(operator: str) -> None:
+    result = passes.expand(
+        as_model(cell_with(operator, "bidirectional", ("n", "h0"))), verify=False, prove=True
+    )
+    assert result.report.proof is not None
+    assert result.report.proof.is_proven, result.report.proof.sentence()
+
+
 ACTIVATIONS = [
     *("Elu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"),
     *("Affine", "ScaledTanh", "ThresholdedRelu"),
