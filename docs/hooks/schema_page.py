@@ -105,6 +105,7 @@ MEANINGS = {
     "proof.where": "The conditions of the case in which the proof ended.",
     "proof.node": "The node at which it ended.",
     "proof.assumed": "What the proof assumes, in words.",
+    "proof.promised": "The promises of the user that the proof may use, each after its option.",
     "proof.paths": "The number of cases that it distinguished.",
     "proof.inputs": "The inputs that disprove it, in short.",
     "proof.scope": "What the proof covers.",
