@@ -158,13 +158,15 @@ def test_every_attribute_and_input(
     )
 
 
-@pytest.mark.parametrize("operator", sorted(CELLS))
-def test_lengths_are_proven(operator: str) -> None:
-    result = passes.expand(
-        as_model(cell_with(operator, "bidirectional", ("n", "h0"))), verify=False, prove=True
-    )
-    assert result.report.proof is not None
-    assert result.report.proof.is_proven, result.report.proof.sentence()
+@pytest.mark.parametrize(
+    ("operator", "form"),
+    [*((one, "scan") for one in sorted(CELLS)), ("RNN", "loop"), ("RNN", "written-out")],
+)
+def test_lengths_are_proven(operator: str, form: str) -> None:
+    model = as_model(cell_with(operator, "bidirectional", ("n", "h0")))
+    proof = passes.expand(model, form=form, verify=False, prove=True).report.proof
+    assert proof is not None
+    assert proof.is_proven, proof.sentence()
 
 
 ACTIVATIONS = [
