@@ -61,6 +61,9 @@ class Constants(Conditions):
         if dtype == INT64 and made.op == "elem":
             assert isinstance(made.data, tuple)
             own, value = self.sum({(made,): 1}), self.constants[made.data[1]]
+            step = _step(value)
+            if step is not None:  # other indices are never read: that is an obligation
+                return self.add(self.whole(int(value[0])), self.scaled(made.args[0], step))
             low, high = (int(value.min()), int(value.max())) if value.size else (0, 0)
             self.bound(made, self.sub(own, self.whole(low)), self.sub(self.whole(high), own))
         return self.lift(made) if dtype == INT64 else self.boolean(made) if dtype == BOOL else made
@@ -128,6 +131,17 @@ def _is_alike(value: npt.NDArray[Any]) -> bool:
     flat = value.reshape(-1)
     items = np.frombuffer(np.ascontiguousarray(flat).tobytes(), f"V{value.itemsize}")
     return bool((items == items[0]).all())
+
+
+def _step(value: npt.NDArray[Any]) -> int | None:
+    """By how much each number of a vector is more than the one before it, if that is the same."""
+    if value.ndim != 1 or value.size < 2:
+        return None
+    first, second, last = (int(value[place]) for place in (0, 1, -1))
+    steps = np.diff(value)  # modulo 2^64; between the first and the last number nothing overflows
+    step = second - first
+    even = last == first + step * (value.size - 1) and (steps == steps[0]).all()
+    return step if even else None
 
 
 def _in_order(

@@ -27,7 +27,9 @@ class Relations:
     def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
         self.algebra = algebra = guide.algebra
         self._guide = guide
-        whole = (one for term in terms for one in subterms(term) if one.op == "rec")
+        sides = [[one for one in subterms(term) if one.op == "rec"] for term in terms]
+        self._written_out = not all(sides)
+        whole = (one for side in sides for one in side)
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
         plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
         self._others = {one: self._orders(one) for one in plain}
@@ -118,12 +120,15 @@ class Relations:
 
     def _masked(self, own: Term, iteration: Term) -> Term | None:
         """The recurrence without the condition that all its states wait for, and its
-        iteration."""
+        iteration; None if the other side has few iterations written out, with that condition."""
+        algebra = self.algebra
+        few = algebra.sub(algebra.whole(MOST_WRITTEN_OUT), iteration)
+        if self._written_out and algebra.is_not_negative(few):
+            return None
         found = self._unmasked(own)
         if found is None or self._leads(found[0], own):
             return None
         plain, last = found
-        algebra = self.algebra
         self._reads[own] = plain
         count = algebra.least(iteration, algebra.add(last, algebra.one))
         return algebra.terms.make("pair", None, (plain, algebra.most(count, algebra.zero)))

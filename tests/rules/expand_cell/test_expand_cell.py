@@ -158,6 +158,17 @@ def test_every_attribute_and_input(
     )
 
 
+@pytest.mark.parametrize(
+    ("operator", "form"),
+    [*((one, "scan") for one in sorted(CELLS)), ("RNN", "loop"), ("RNN", "written-out")],
+)
+def test_lengths_are_proven(operator: str, form: str) -> None:
+    model = as_model(cell_with(operator, "bidirectional", ("n", "h0")))
+    proof = passes.expand(model, form=form, verify=False, prove=True).report.proof
+    assert proof is not None
+    assert proof.is_proven, proof.sentence()
+
+
 ACTIVATIONS = [
     *("Elu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"),
     *("Affine", "ScaledTanh", "ThresholdedRelu"),

@@ -74,6 +74,14 @@ OPERATORS = {
     "ConstantOfShape": """(int64[2] s) => (int64[N,M] z) {
         z = ConstantOfShape <value = int64[1] {7}> (s) }""",
     "Gather": "(float[N,2] x, int64[K] i) => (float[K,2] z) { z = Gather (x, i) }",
+    "Gather of numbers evenly spaced": """(int64[K] i) => (int64[K] z) {
+        x = Constant <value_ints = [5, 2, -1, -4]> () z = Gather (x, i) }""",
+    "Gather of numbers evenly spaced modulo 2^64": """(int64[K] i) => (int64[K] z) {
+        x = Constant <value_ints = [0, 4611686018427387904, -9223372036854775808]> ()
+        z = Gather (x, i) }""",
+    "Gather of the least and the largest number": """(int64[K] i) => (int64[K] z) {
+        x = Constant <value_ints = [-9223372036854775808, 9223372036854775807]> ()
+        z = Gather (x, i) }""",
     "Gather of one": "(float[N,3] x, int64 i) => (float[N] z) { z = Gather <axis = 1> (x, i) }",
     "Slice": """(float[N,3] x, int64[1] a, int64[1] b) => (float[K,3] z) { z = Slice (x, a, b) }""",
     "Slice backwards": """(float[N,3] x) => (float[N,3] z) { a = Constant <value_ints = [-1]> ()

@@ -106,6 +106,19 @@ MASKED = """(int64 n, float[T,2] x, float[2] h, float[2] k) => (float[2] y, floa
         o = Add (j, one) runs = Less (j, n) p0 = Add (c, r) q0 = Mul (a, r)
         p = Where (runs, p0, a) q = Where (runs, q0, c) }> (zero, h, k, x) }"""
 
+COUNTED = """(int64 n, float[6,2] x, float[2] h, float[2,2] w) => (float[2] y) {
+    zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+    e, y = Scan <num_scan_inputs = 1, body = b (int64 j, float[2] s, float[2] r)
+        => (int64 o, float[2] t) {
+        o = Add (j, one) runs = Less (j, n) m = MatMul (s, w) u = Add (m, r)
+        t = Where (runs, u, s) }> (zero, h, x) }"""
+
+NUMBERED = """(int64 n, float[6,2] x, float[2] h, float[2,2] w) => (float[2] y) {
+    numbers = Constant <value_ints = [0, 1, 2, 3, 4, 5]> ()
+    y = Scan <num_scan_inputs = 2, body = b (float[2] s, float[2] r, int64 j) => (float[2] t) {
+        runs = Less (j, n) m = MatMul (s, w) u = Add (m, r) t = Where (runs, u, s) }>
+        (h, x, numbers) }"""
+
 GROWS = """(float[T,2] x, float[1,2] h) => (float[K,2] y) {
     axis = Constant <value_ints = [0]> () dims = Shape <end = 1> (x)
     size = Squeeze (dims, axis)
@@ -209,6 +222,15 @@ WRONG |= {
         ENDED,
         MASKED,
         {"runs = Less (j, n)": "runs = Greater (j, n)"},
+    ),
+    "numbered: from 1": (COUNTED, NUMBERED, {"[0, 1, 2, 3, 4, 5]": "[1, 2, 3, 4, 5, 6]"}),
+    "numbered: by 2": (COUNTED, NUMBERED, {"[0, 1, 2, 3, 4, 5]": "[0, 2, 4, 6, 8, 10]"}),
+    "numbered: another last one": (COUNTED, NUMBERED, {"4, 5]": "4, 6]"}),
+    "numbered: another one": (COUNTED, NUMBERED, {"[0, 1, 2, 3": "[0, 1, 3, 3"}),
+    "numbered: backwards": (
+        COUNTED,
+        NUMBERED,
+        {"num_scan_inputs = 2": "num_scan_inputs = 2, scan_input_directions = [0, 1]"},
     ),
     "grows: at the other end": (GROWS, ROWS, {"(h, rows)": "(rows, h)"}),
     "grows: a row less": (GROWS, ROWS, {"Concat <axis = 0> (h, rows)": "Identity (rows)"}),
