@@ -89,22 +89,27 @@ def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
 
 
 def _assignments(clues: Clues) -> Iterator[dict[Unknown, int]]:
-    """Values of sizes and inputs, each with another outcome of the conditions; first those of the
-    path on which the proof ended."""
+    """Values of sizes and inputs, two for each outcome of the conditions: the first that has it,
+    and the last, which is where a condition turns; first those of the path on which the proof
+    ended."""
     conditions = clues.conditions()
     values = _candidates(conditions)
     kept: dict[tuple[bool | None, ...], dict[Unknown, int]] = {}
+    last: dict[tuple[bool | None, ...], dict[Unknown, int]] = {}
     work = sum(1 for condition in conditions for _ in subterms(condition))
     for assigned in itertools.islice(_combined(values), _MOST_WORK // max(work, 50)):
         known: dict[Any, int | None] = {**assigned}
-        outcome = tuple(_value(condition, known) for condition in conditions)
-        kept.setdefault(tuple(None if one is None else bool(one) for one in outcome), assigned)
+        found = (_value(condition, known) for condition in conditions)
+        outcome = tuple(None if one is None else bool(one) for one in found)
+        kept.setdefault(outcome, assigned)
+        last[outcome] = assigned
 
     def misses(assigned: Mapping[Unknown, int]) -> int:
         told = ((_value(condition, {**assigned}), holds) for condition, holds in clues.decisions)
         return sum(value is not None and bool(value) is not holds for value, holds in told)
 
-    yield from sorted(kept.values(), key=misses)[:_MOST_KEPT]
+    every = [*kept.values(), *(last[one] for one in kept if last[one] is not kept[one])]
+    yield from sorted(every, key=misses)[:_MOST_KEPT]
 
 
 def _combined(values: Mapping[Unknown, Sequence[int]]) -> Iterator[dict[Unknown, int]]:

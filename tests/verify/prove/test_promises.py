@@ -108,6 +108,15 @@ def test_inputs_that_break_a_promise_are_not_drawn() -> None:
     assert prove_at_sizes(*pair(SUM, TWO)).code == "element"
 
 
+def test_the_most_iterations_that_a_promise_allows_are_drawn() -> None:
+    before = parsed(changed(SUM, {"Neg (s)": "Cos (s)"}))
+    after = parsed(changed(TWO, {"Neg (h)": "Cos (h)", "Neg (a)": "Cos (a)"}))
+    assert passes.prove(before, after, max_trips=2).is_proven
+    found = passes.prove(before, after, max_trips=3, executor="reference")
+    assert found.verdict == "disproven"
+    assert "trips: int64[] = 3" in found.inputs
+
+
 def test_a_known_trip_count_is_not_promised() -> None:
     five = changed(
         SUM, {"y = Loop": "five = Constant <value_int = 5> () y = Loop", "(trips,": "(five,"}
