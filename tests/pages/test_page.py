@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -262,8 +263,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["script", "quote", "template", "unicode", "long"])
 def test_names_are_text(name: str, tmp_path: Path) -> None:
+    """The page has the same elements; a bar of no time is not drawn, so they stay out of it."""
     plain, page = (
-        page_after(chain(2, name=one), tmp_path, ("lower", FAST)) for one in ("{}", name)
+        replace(page_after(chain(2, name=one), tmp_path, ("lower", FAST)), bars=())
+        for one in ("{}", name)
     )
     tags = []
     for one in (plain, page):
