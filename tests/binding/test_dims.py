@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import passes
 from passes.__main__ import app
-from passes.binding import Binding
-from passes.dims import UnknownDim, parsed
+from passes.binding.dims import UnknownDim, parsed
+from passes.binding.inputs import Binding
 from passes.errors import WrongUsage
 from passes.ir.model import Model
 from passes.testing import as_model, assert_rewrite

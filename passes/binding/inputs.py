@@ -8,7 +8,15 @@ from typing import TypeVar
 
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
-from passes.dims import declare_sizes, dims_of_inputs, fix, refuse_unknown, unite, write_sizes
+from passes.binding.dims import (
+    declare_sizes,
+    dims_of_inputs,
+    fix,
+    refuse_unknown,
+    unite,
+    write_sizes,
+)
+from passes.binding.values import Stored, as_array, printed
 from passes.engine.finish import drop_unread
 from passes.engine.full_check import full_objection
 from passes.errors import DoesNotFit, nearest
@@ -16,7 +24,6 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.values import Stored, as_array, printed
 from passes.verify import signature
 
 _T = TypeVar("_T")

@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 import passes
 from passes.__main__ import app
-from passes.binding import CannotBind, UnknownInput, parsed_shape
+from passes.binding.dims import UnknownDim
+from passes.binding.inputs import CannotBind, UnknownInput, parsed_shape
+from passes.binding.values import parsed
 from passes.builds.report_file import Ran
 from passes.builds.rows import Row
 from passes.commands.rewriting import Hoist, Lower
-from passes.dims import UnknownDim
 from passes.errors import USAGE, WrongUsage
 from passes.json_values import as_json
 from passes.testing import as_model
-from passes.values import parsed
 from passes.verify.signature import describe
 
 #: An input decides which branch runs, as in detectors of voices.
