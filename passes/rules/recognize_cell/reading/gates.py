@@ -8,8 +8,8 @@ from onnx import NodeProto
 
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.recognize_cell.columns import Columns, Reader, parts, swaps
-from passes.rules.recognize_cell.products import PRODUCTS, factors
+from passes.rules.recognize_cell.reading.columns import Columns, Reader, parts, swaps
+from passes.rules.recognize_cell.reading.products import PRODUCTS, factors
 
 _MOST_STEPS = 200  # a sum of sums of the same values would take forever
 

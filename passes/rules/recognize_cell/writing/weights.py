@@ -13,9 +13,9 @@ from passes.bodies.time_body import TimeBody
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constants import Constants
 from passes.rule import Refused
-from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.gates import Bias, Matrix
-from passes.rules.recognize_cell.operator_steps import OperatorCell
+from passes.rules.recognize_cell.reading.forms import Cell
+from passes.rules.recognize_cell.reading.gates import Bias, Matrix
+from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.writer import Array

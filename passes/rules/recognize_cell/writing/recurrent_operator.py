@@ -15,11 +15,11 @@ from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
-from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
-from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.operator_steps import OperatorCell
-from passes.rules.recognize_cell.ragged import Ends
-from passes.rules.recognize_cell.weights import CellWeights
+from passes.rules.recognize_cell.reading.forms import Cell
+from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
+from passes.rules.recognize_cell.reading.ragged import Ends
+from passes.rules.recognize_cell.writing.ends import EndsWriter, sizes_of
+from passes.rules.recognize_cell.writing.weights import CellWeights
 from passes.types.value_types import Dim, Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

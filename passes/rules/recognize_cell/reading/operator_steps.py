@@ -11,8 +11,8 @@ from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recognize_cell.activations import DEFAULTS
-from passes.rules.recognize_cell.columns import Reader
-from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.reading.columns import Reader
+from passes.rules.recognize_cell.reading.forms import Cell
 
 _LENGTHS, _STATES = 4, 5
 

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
-from passes.rules.recognize_cell.columns import Reader
+from passes.rules.recognize_cell.reading.columns import Reader
 from passes.types.value_types import elem_type_of
 
 #: Comparisons of an iteration number with a length, and whether the number comes first and is

@@ -10,8 +10,8 @@ import numpy as np
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recognize_cell.activations import SIGMOID, Activation, activation_of
-from passes.rules.recognize_cell.columns import Columns, Reader
-from passes.rules.recognize_cell.gates import Bias, Matrix, Product, Scaled, Sums, Term
+from passes.rules.recognize_cell.reading.columns import Columns, Reader
+from passes.rules.recognize_cell.reading.gates import Bias, Matrix, Product, Scaled, Sums, Term
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from passes.bodies.moving import time_first
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
 from passes.loops.form import Carried
-from passes.rules.recognize_cell.length_masks import lengths_in
-from passes.rules.recognize_cell.ragged import Ends
-from passes.rules.recognize_cell.sizes import CellSizes
-from passes.rules.recognize_cell.weights import CellWeights
+from passes.rules.recognize_cell.reading.length_masks import lengths_in
+from passes.rules.recognize_cell.reading.ragged import Ends
+from passes.rules.recognize_cell.reading.sizes import CellSizes
+from passes.rules.recognize_cell.writing.weights import CellWeights
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author

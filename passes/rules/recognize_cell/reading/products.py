@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute, number, text
 from passes.ir.operators import op_of
-from passes.rules.recognize_cell.columns import Reader
+from passes.rules.recognize_cell.reading.columns import Reader
 
 #: The operators that multiply by a weight.
 PRODUCTS = ("MatMul", "Gemm", "Einsum")

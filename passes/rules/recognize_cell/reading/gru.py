@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from passes.loops.form import Carried
-from passes.rules.recognize_cell.forms import Cell, Gate, LstmReader
-from passes.rules.recognize_cell.gates import Bias, Product, Scaled, Term
+from passes.rules.recognize_cell.reading.forms import Cell, Gate, LstmReader
+from passes.rules.recognize_cell.reading.gates import Bias, Product, Scaled, Term
 
 
 class CellFinder(LstmReader):
