@@ -19,7 +19,7 @@ from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.json_values import as_json, read_as
 from passes.tools import tools
-from passes.verify.prove.certificates.guide import Choices, DoesNotHold
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, told
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
@@ -82,13 +82,13 @@ class Certificate:
         """
         try:
             values = json.loads(text)
-            version = values["version"]
+            version = read_as(int, values["version"])
             if version == VERSION:
                 made = read_as(cls, values)
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise BadCertificate(f"is no certificate, or is cut short ({error})") from error
+            raise BadCertificate(f"is no certificate, or is cut short ({told(error)})") from error
         raise DoesNotHold(f"the certificate has version {version}, and {VERSION} is supported")
 
     def to_json(self, indent: int | None = None) -> str:
@@ -105,7 +105,7 @@ class Certificate:
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: its SHA-256 is {stated:.16}..., that of "
+                    f"it is of another model {side}: its SHA-256 is {told(stated[:16])}..., that of "
                     f"{model.file or 'the model'} {own:.16}..."
                 )
         choices = self.choices
@@ -115,8 +115,8 @@ class Certificate:
             found = attempt(before, after, budget, stated=choices)
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
-            told = ", ".join(f"{name} {version}" for name, version in self.tools.items())
-            raise DoesNotHold(f"the proof (by {told}) does not hold, it is {proof.line}")
+            by = told(", ".join(f"{name} {version}" for name, version in self.tools.items()))
+            raise DoesNotHold(f"the proof (by {by}) does not hold, it is {proof.line}")
         again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))
         if differs:

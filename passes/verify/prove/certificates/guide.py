@@ -16,12 +16,19 @@ from passes.verify.prove.terms.term import Term
 #: How a case ends: the models are equal, nothing is like what it assumes, the original fails, or it
 #: is divided by another condition.
 End = Literal["equal", "impossible", "original-fails", "divided"]
+#: How many characters of a certificate a sentence has at most.
+_LONG = 120
 
 
 class DoesNotHold(PassesError):
     """A certificate does not show what it states; the sentence names what differs."""
 
     exit_code = NOT_PRODUCED
+
+
+def told(text: object) -> str:
+    """The begin of what a certificate states, without characters that cannot be printed."""
+    return "".join(one if one.isprintable() else "?" for one in f"{text}"[:_LONG])
 
 
 @dataclass(frozen=True)
