@@ -214,7 +214,7 @@ def test_whole_numbers_that_decide_sizes_are_drawn_and_named() -> None:
     found = proof(text, text)
     numbers = {dict(draw.elements)["n"] for draw in found.scope.draws}
     assert {(0,), (1,), (2,), (3,)} <= numbers
-    assert "n = 3" in found.sentence()
+    assert "n = 3" in found.rests_on[0]
 
 
 def test_whole_numbers_that_are_only_computed_with_are_free() -> None:
