@@ -62,11 +62,15 @@ class Certificate:
             DoesNotHold: it has not, or it rests on promises, which a certificate does not have.
         """
         if proof.promised:
-            raise DoesNotHold(f"a certificate has no promises, the proof has {proof.promised[0]}")
+            raise DoesNotHold(
+                f"a certificate has no promises, and the proof rests on {proof.promised[0]}"
+            )
         if choices is not None:  # what the search only tried is left out
             followed = attempt(before, after, budget, stated=choices)
             if not followed.proof.is_proven:
-                raise DoesNotHold(f"without searches, it is {followed.proof.line}")
+                raise DoesNotHold(
+                    f"there is no certificate: without searches, {followed.proof.line}"
+                )
             choices = followed.choices
         own = {name: tools()[name] for name in _TOOLS}
         digests = digest(before), digest(after)
@@ -88,8 +92,9 @@ class Certificate:
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise BadCertificate(f"is no certificate, or is cut short ({told(error)})") from error
-        raise DoesNotHold(f"the certificate has version {version}, and {VERSION} is supported")
+            why = f" ({told(error)})" if isinstance(error, ValueError) else ""  # others are Python's
+            raise BadCertificate(f"is no certificate, or is cut short{why}") from error
+        raise DoesNotHold(f"it has version {version}, and version {VERSION} is supported")
 
     def to_json(self, indent: int | None = None) -> str:
         """The text of the file."""
@@ -105,8 +110,8 @@ class Certificate:
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: its SHA-256 is {told(stated[:16])}..., that of "
-                    f"{model.file or 'the model'} {own:.16}..."
+                    f"it is of another model {side}: that has SHA-256 {told(stated[:16])}..., "
+                    f"{model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
         if choices is None:
@@ -116,7 +121,7 @@ class Certificate:
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
             by = told(", ".join(f"{name} {version}" for name, version in self.tools.items()))
-            raise DoesNotHold(f"the proof (by {by}) does not hold, it is {proof.line}")
+            raise DoesNotHold(f"the proof, written by {by}, does not hold here; {proof.line}")
         again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))
         if differs:

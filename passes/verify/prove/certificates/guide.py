@@ -153,14 +153,14 @@ class Following(Guide):
         super().enter(decisions)
         own = [one for one in self.stated if one.decisions == self.case.decisions]
         if not own:
-            raise DoesNotHold(f"there is nothing about {self._where}")
+            raise DoesNotHold(f"it has nothing on {self._where}")
         self.own = own[0]
 
     def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> Decision:
         """Raises DoesNotHold if it is not stated that an output is studied by a term."""
         made = super().split(output, by, variables)
         if made not in self.own.splits:
-            raise DoesNotHold(f"{self._where} does not state to study {made.condition}")
+            raise DoesNotHold(f"{self._where} does not divide the output {made.condition}")
         return made
 
     def relation(self, asked: Sequence[Term]) -> Relation | None:
@@ -172,4 +172,4 @@ class Following(Guide):
     def _where(self) -> str:
         decisions = self.case.decisions
         told = [one.condition if one.holds else f"not ({one.condition})" for one in decisions]
-        return f"the case `{' and '.join(told) or 'of everything'}`"
+        return f"the case `{' and '.join(told)}`" if told else "the case without conditions"
