@@ -13,7 +13,7 @@ from onnx import TensorProto
 from passes.bodies.copy_budget import allow
 from passes.choices import Form
 from passes.loops.form import Kind
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.expand_cell.cell_form import CellForm
 from passes.rules.expand_cell.cell_loop import CellLoop
 from passes.rules.expand_cell.cell_step import CellStep
@@ -44,7 +44,7 @@ class Expansion:
         loops = self._loops() if form.steps != 0 else []
         if asked == Form.written_out and loops:
             if not isinstance(form.steps, int):
-                raise Refused("steps-unknown", "the number of steps is unknown", [self.site.path])
+                raise self.site.refused("steps-unknown", "the number of steps is unknown")
             one = loops[0].loop(author, Kind.SCAN)
             allow(self.site, one, form.steps * len(loops))
 

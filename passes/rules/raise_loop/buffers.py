@@ -16,7 +16,7 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.raise_loop.index_grids import IndexGrids
 from passes.rules.raise_loop.index_grids import Shape as Sizes
 
@@ -176,11 +176,11 @@ class Buffers:
         first = base if slope == 1 else base - (self.trips.size - 1)
         fits = size is not None and (size - self.trips.size).number == 0
         if slope not in (1, -1) or first.number != 0 or not fits:
-            raise Refused(
+            raise self.site.refused(
                 "not-filled",
                 f"{carried.body_input!r} is written at {written.row} in {self.trips.size} "
                 f"iterations; it is not proven that this fills it, {size} rows, from end to end",
-                [self.site.path, carried.body_input],
+                carried.body_input,
             )
         return slope == -1
 
@@ -192,8 +192,8 @@ class Buffers:
         open_dims = {dim for dim in buffer[1:] if not isinstance(dim, int)}
         one_row = len(dims) < len(buffer) or dims[0] == 1
         if row != buffer[1:] or not one_row or not open_dims <= self.types.invariant:
-            raise Refused(
+            raise self.site.refused(
                 "element-shape",
                 f"{element!r} is not proven to be one row of {carried.body_input!r}",
-                [self.site.path, element],
+                element,
             )

@@ -111,8 +111,8 @@ def _rolled(site: Site, results: Results) -> Edit:
 def _nothing(site: Site) -> Refused:
     if repeats(Flow(site.model, site.scope)):
         what = "copies of a subgraph were found, but none reads what the one before it computed"
-        return Refused("no-state", what, [site.path])
-    return Refused("no-repetition", f"no subgraph is repeated {FEWEST} times", [site.path])
+        return site.refused("no-state", what)
+    return site.refused("no-repetition", f"no subgraph is repeated {FEWEST} times")
 
 
 def _scopes(model: Model) -> Iterator[Scope]:
