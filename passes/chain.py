@@ -192,7 +192,7 @@ class Chain:
         Raises:
             CannotCertify: the inputs of the model were bound.
         """
-        from passes.verify.prove.certificate import Certificate, embed
+        from passes.verify.prove.certificates.certificate import Certificate, embed
 
         asked = [one.proving for one in self.sessions if one.proving and one.proving.certified]
         made = None

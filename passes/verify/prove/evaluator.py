@@ -24,9 +24,9 @@ from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.versions import OLDEST_OPSET
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.arrays import Array, NotProvable, constant
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.arrays import Array, NotProvable, constant
+from passes.verify.prove.terms.term import Term, subterms
 
 Values = dict[str, Array]
 

@@ -19,10 +19,10 @@ import passes
 from passes.builds import schemas
 from passes.chain import CannotCertify
 from passes.ir.model import Model
-from passes.verify.prove import certificate
-from passes.verify.prove.certificate import BadCertificate, Certificate, digest
+from passes.verify.prove.certificates import certificate
+from passes.verify.prove.certificates.certificate import BadCertificate, Certificate, digest
+from passes.verify.prove.certificates.guide import DoesNotHold
 from passes.verify.prove.drawn.proving import prove_at_sizes
-from passes.verify.prove.guide import DoesNotHold
 from passes.verify.prove.prover import attempt
 from tests.instruments.proven import FOLDER, ROOT, golden_pairs, sides
 
@@ -95,7 +95,7 @@ def test_it_has_a_schema() -> None:
 
 
 def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    from passes.verify.prove.relations import Relations
+    from passes.verify.prove.loops.relations import Relations
 
     def searched(*_: object) -> Iterator[object]:
         yield pytest.fail("a relation is sought")

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
 from passes.verify.prove.families import (
     ARITHMETIC,
@@ -17,7 +15,9 @@ from passes.verify.prove.families import (
     WITHOUT_BROADCASTING,
     cast_attributes,
 )
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
+from passes.verify.prove.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.operators.elementwise import broadcast
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
+from passes.verify.prove.terms.term import Term
 
 
 def _moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:

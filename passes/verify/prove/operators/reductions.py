@@ -7,12 +7,12 @@ from functools import reduce
 from itertools import product
 from math import prod
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array, NotProvable
+from passes.verify.prove.terms.term import Term
 
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}

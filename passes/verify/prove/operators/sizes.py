@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array, NotProvable
+from passes.verify.prove.terms.term import Term
 
 
 def vector(call: Call, items: list[Term]) -> Array:

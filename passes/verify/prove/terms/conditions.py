@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.verify.prove.integers import Sum, polynomial
-from passes.verify.prove.numbers import Contradiction, Numbers
-from passes.verify.prove.terms import Term, atom_of, subterms
+from passes.verify.prove.terms.integers import Sum, polynomial
+from passes.verify.prove.terms.numbers import Contradiction, Numbers
+from passes.verify.prove.terms.term import Term, atom_of, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24

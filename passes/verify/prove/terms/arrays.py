@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.term import Term
 
 Indices = tuple[Term, ...]
 

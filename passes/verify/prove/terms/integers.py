@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.term import Term
 
 #: A polynomial: the factor of each product of atoms, the empty product for the constant.
 Sum = Mapping[tuple[Term, ...], int]

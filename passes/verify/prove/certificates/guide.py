@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from passes.errors import NOT_PRODUCED, PassesError
-from passes.verify.prove.algebra import Algebra, Manner
-from passes.verify.prove.digests import Digests
-from passes.verify.prove.formula import formula
-from passes.verify.prove.terms import Term
+from passes.verify.prove.certificates.digests import Digests
+from passes.verify.prove.terms.algebra import Algebra, Manner
+from passes.verify.prove.terms.formula import formula
+from passes.verify.prove.terms.term import Term
 
 #: How a case ends: the models are equal, nothing is like what it assumes, the original fails, or it
 #: is divided by another condition.

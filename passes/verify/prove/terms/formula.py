@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from passes.verify.prove.integers import Sum, polynomial
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.integers import Sum, polynomial
+from passes.verify.prove.terms.term import Term
 
 #: How deep a formula is written, and how long it gets.
 _DEEPEST, _LONGEST = 9, 240

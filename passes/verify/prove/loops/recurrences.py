@@ -10,13 +10,13 @@ from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
 from passes.types.value_types import dims_of
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import MOST_ITERATIONS
-from passes.verify.prove.states import Iteration, State, before, solved
-from passes.verify.prove.terms import Term
+from passes.verify.prove.loops.states import Iteration, State, before, solved
+from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.numbers import MOST_ITERATIONS
+from passes.verify.prove.terms.term import Term
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8

@@ -19,8 +19,8 @@ from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.json_values import as_json, read_as
 from passes.tools import tools
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold
 from passes.verify.prove.drawn.proving import prove_at_sizes
-from passes.verify.prove.guide import Choices, DoesNotHold
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
 from passes.verify.prove.scope import Scope

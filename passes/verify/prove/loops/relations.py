@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from passes.verify.prove.algebra import COMMUTE, Algebra
-from passes.verify.prove.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.guide import DoesNotHold, Guide, Relation
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.terms import Term, atom_of, subterms
+from passes.verify.prove.certificates.guide import DoesNotHold, Guide, Relation
+from passes.verify.prove.terms.algebra import COMMUTE, Algebra
+from passes.verify.prove.terms.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.term import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4

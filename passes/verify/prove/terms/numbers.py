@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from passes.verify.prove.integers import Search, Sum, polynomial, product
-from passes.verify.prove.terms import Interned, Term, subterms
+from passes.verify.prove.terms.integers import Search, Sum, polynomial, product
+from passes.verify.prove.terms.term import Interned, Term, subterms
 
 #: What takes the place of a variable, or of a placeholder applied to indices.
 Value = Term | Callable[[tuple[Term, ...]], Term]

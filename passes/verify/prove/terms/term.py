@@ -39,7 +39,7 @@ class Term:
         return self.data
 
     def __str__(self) -> str:
-        from passes.verify.prove.formula import formula
+        from passes.verify.prove.terms.formula import formula
 
         return formula(self)
 

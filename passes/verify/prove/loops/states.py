@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.arrays import Array, Indices
 from passes.verify.prove.evaluator import Reason
-from passes.verify.prove.terms import Term, atom_of, subterms
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.term import Term, atom_of, subterms
 
 #: What a state is before an iteration, at indices.
 State = Callable[[Term, Indices], Term]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from passes.verify.prove.algebra import COMMUTE
-from passes.verify.prove.terms import LEAVES, Term
+from passes.verify.prove.terms.algebra import COMMUTE
+from passes.verify.prove.terms.term import LEAVES, Term
 
 #: Terms whose arguments are in no order.
 _UNORDERED = {"poly", "mono", "and", "or", "min", "max"}

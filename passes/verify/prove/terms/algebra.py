@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from passes.verify.prove.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.constants import Constants
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms.conditions import MOST_WRITTEN_OUT
+from passes.verify.prove.terms.constants import Constants
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.numbers import (
+    BOOL,
+    INT64,
+    MOST_ITERATIONS,
+    Contradiction,
+    Value,
+    Values,
+)
+from passes.verify.prove.terms.term import Term, subterms
 
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 

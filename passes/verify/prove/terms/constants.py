@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from passes.verify.prove.conditions import Conditions
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import BOOL, INT64
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.conditions import Conditions
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.numbers import BOOL, INT64
+from passes.verify.prove.terms.term import Term
 
 #: Of how many elements a part is cut out, and of how many axes the order is chosen.
 _MOST_CUT = 1 << 14
