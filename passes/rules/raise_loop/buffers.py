@@ -72,12 +72,12 @@ class Buffers:
     def _by_grid(self, carried: Carried, node: NodeProto) -> Written | None:
         """Return the write by a grid of indices, if all sizes are proven to be those of a row."""
         grids = self._grids
-        buffer = grids.shape(carried.initial)
+        buffer = grids.reading.shape(carried.initial)
         selected = None if buffer is None else grids.selected(node.input[1], buffer)
         if buffer is None or selected is None:
             return None
         places = (*selected.shape, *buffer[selected.columns :])
-        if grids.shape(node.input[2]) != places:
+        if grids.reading.shape(node.input[2]) != places:
             return None
         axis, row = selected.axis, (*buffer[: selected.axis], *buffer[selected.axis + 1 :])
         passed = self._without_moves(node.input[2], row)
@@ -91,7 +91,7 @@ class Buffers:
         """The values from an update to that of the shape of a row which it is, in other shapes."""
         passed, upto = [name], 0
         while True:
-            is_row = self._grids.shape(name) == row
+            is_row = self._grids.reading.shape(name) == row
             upto = len(passed) if is_row else upto
             node = self.integers.source(name) if self.integers.is_own(name) else None
             moves = node is not None and (
@@ -102,7 +102,7 @@ class Buffers:
                 return passed[:upto]
             expands = op_of(node) == "Expand"
             name = node.input[0]
-            if expands and self._grids.shape(name) != row:
+            if expands and self._grids.reading.shape(name) != row:
                 return passed[:upto]
             passed.append(name)
 

@@ -18,6 +18,7 @@ from passes.rules.reroll.chain import FEWEST, Chain, chains, repeats
 from passes.rules.reroll.flow import Flow
 from passes.rules.reroll.results import Results
 from passes.rules.reroll.rolling import FirstDiffers, Rolling
+from passes.types.type_tables import every_scope
 
 _KEY = "reroll"
 
@@ -117,15 +118,7 @@ def _nothing(site: Site) -> Refused:
 
 def _scopes(model: Model) -> Iterator[Scope]:
     for scope in scoping.scopes(model.proto):
-        yield from _below(scope)
-
-
-def _below(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for index, node in enumerate(scope.owner.node):
-        if scoping.holds_graphs(node):
-            for inner in scope.inner(index):
-                yield from _below(inner)
+        yield from every_scope(scope)
 
 
 def _found(model: Model, scope: Scope) -> Found | None:

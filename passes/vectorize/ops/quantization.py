@@ -20,16 +20,16 @@ def linear(node: NodeProto, ctx: Vectorizer) -> None:
         operands = [ctx.spread(name) for name in (x, scale, zero) if name]
         ctx.again(node, operands, axis=shifted(axis))
     elif not (ctx.carries(scale) or ctx.carries(zero)):
-        ctx.again(node, axis=axis if _is_one(ctx, scale) else shifted(axis))
-    elif _is_one(ctx, scale):  # the rows are the places of the new axis
+        ctx.again(node, axis=axis if is_one(ctx, scale) else shifted(axis))
+    elif is_one(ctx, scale):  # the rows are the places of the new axis
         operands = [ctx.spread(x), *(_flat(ctx, name) for name in (scale, zero) if name)]
         ctx.again(node, operands, axis=0)
     else:
         ctx.only_rows(node, 1, 2)
 
 
-def _is_one(ctx: Vectorizer, scale: str) -> bool:
-    """Return whether there is one scale in a row, not one per place of an axis."""
+def is_one(ctx: Vectorizer, scale: str) -> bool:
+    """Return whether there is one number in a row, not one for each place of an axis."""
     return ctx.dims(scale) in ((), (1,))
 
 

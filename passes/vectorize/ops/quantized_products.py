@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.vectorize.ops.products import product
+from passes.vectorize.ops.quantization import is_one
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -16,7 +17,7 @@ def qlinear_matmul(node: NodeProto, ctx: Vectorizer) -> None:
     """One scale for all of an operand, the same for all rows."""
     ctx.only_rows(node, *_PARAMETERS)
     a, a_scale, a_zero, b, *others = node.input
-    if not all(_is_one(ctx, node.input[place]) for place in _PARAMETERS):
+    if not all(is_one(ctx, node.input[place]) for place in _PARAMETERS):
         sentence = "QLinearMatMul with a scale per line or column has no vectorisation rule"
         ctx.refuse("no-batching-rule", sentence, *node.output)
     value = product(
@@ -48,12 +49,7 @@ def _times(ctx: Vectorizer, a: str, b: str, zero_a: str, zero_b: str) -> str:
 
 
 def _are_one(ctx: Vectorizer, *names: str) -> bool:
-    return all(not name or _is_one(ctx, name) for name in names)
-
-
-def _is_one(ctx: Vectorizer, name: str) -> bool:
-    """Return whether there is one number in a row, not one per line or column."""
-    return ctx.dims(name) in ((), (1,))
+    return all(not name or is_one(ctx, name) for name in names)
 
 
 def _whole(ctx: Vectorizer, zero: str, rank: int) -> str:
@@ -71,7 +67,7 @@ def _difference(ctx: Vectorizer, x: str, zero: str, *, by_line: bool = False) ->
     if not zero:
         return wide
     points = zero
-    if by_line and ctx.rank(zero) == 1 and not _is_one(ctx, zero):
+    if by_line and ctx.rank(zero) == 1 and not is_one(ctx, zero):
         points = spelling.unsqueeze(ctx, zero, -1)
         dims = [*ctx.dims(zero), 1]
         ctx.note(points, ctx.elem_type(zero), dims, carries=ctx.carries(zero))
