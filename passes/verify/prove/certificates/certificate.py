@@ -19,7 +19,7 @@ from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.json_values import as_json, read_as
 from passes.tools import tools
-from passes.verify.prove.certificates.guide import Choices, DoesNotHold, told
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, printable
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
@@ -92,7 +92,7 @@ class Certificate:
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            why = f" ({told(error)})" if isinstance(error, ValueError) else ""  # others are Python's
+            why = f" ({printable(error)})" if isinstance(error, ValueError) else ""  # else Python's
             raise BadCertificate(f"is no certificate, or is cut short{why}") from error
         raise DoesNotHold(f"it has version {version}, and version {VERSION} is supported")
 
@@ -110,7 +110,7 @@ class Certificate:
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: that has SHA-256 {told(stated[:16])}..., "
+                    f"it is of another model {side}: that has SHA-256 {printable(stated[:16])}..., "
                     f"{model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
@@ -120,7 +120,7 @@ class Certificate:
             found = attempt(before, after, budget, stated=choices)
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
-            by = told(", ".join(f"{name} {version}" for name, version in self.tools.items()))
+            by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
             raise DoesNotHold(f"the proof, written by {by}, does not hold here; {proof.line}")
         again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))

@@ -26,7 +26,7 @@ class DoesNotHold(PassesError):
     exit_code = NOT_PRODUCED
 
 
-def told(text: object) -> str:
+def printable(text: object) -> str:
     """The begin of what a certificate states, without characters that cannot be printed."""
     return "".join(one if one.isprintable() else "?" for one in f"{text}"[:_LONG])
 
