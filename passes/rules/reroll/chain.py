@@ -17,7 +17,7 @@ _MOST_RUNS = 32
 _MOST_STARTS = 4  # of the copies of a run that are tried
 _DEEPEST = 16  # nodes beside a chain that join it for one of its readers
 _LARGEST = 300  # places of copies that may begin elsewhere
-_RADIUS = 3  # how far around a node it is compared with others
+_RADIUS = 6  # how far around a node it is compared with others
 
 
 class Inner(NamedTuple):
