@@ -51,6 +51,15 @@ def with_pads(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return [ctx.changed(node, without={*gone, "ceil_mode"}, pads=pads)]
 
 
+def steps_and_pads(
+    node: NodeProto, ctx: Conversion, count: int
+) -> tuple[list[int], list[int], list[int]]:
+    """The strides, dilations and pads of windows that move along `count` axes."""
+    ones = [1] * count
+    strides, dilations = (ctx.attribute(node, name) or ones for name in ("strides", "dilations"))
+    return strides, dilations, list(ctx.attribute(node, "pads") or [0] * 2 * count)
+
+
 def _pads_instead_of_ceil(node: NodeProto, ctx: Conversion) -> list[int]:
     """Padding with which as many windows fit as `ceil_mode` allows; none where it adds none.
 
@@ -62,10 +71,7 @@ def _pads_instead_of_ceil(node: NodeProto, ctx: Conversion) -> list[int]:
     dims = (ctx.dims_of(node.input[0]) or ())[2:]
     kernel = ctx.attribute(node, "kernel_shape")
     count = len(kernel)
-    strides, dilations = (
-        ctx.attribute(node, name) or [1] * count for name in ("strides", "dilations")
-    )
-    pads = list(ctx.attribute(node, "pads") or [0] * 2 * count)
+    strides, dilations, pads = steps_and_pads(node, ctx, count)
     more = False
     for axis in range(count):
         size = dims[axis] if axis < len(dims) else None

@@ -49,11 +49,18 @@ def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
             default=None if name in optional else Parameter.empty,
             annotation=Annotated[
                 Path | None if name in optional else Path,
-                typer.Argument(help=text, metavar=name.upper()),
+                typer.Argument(help=text, metavar=name.upper(), callback=_named),
             ],
         )
         for name, text in helps.items()
     ]
+
+
+def _named(path: Path | None) -> Path | None:
+    """The path of a file. Raises typer.BadParameter for stdin."""
+    if path == Path("-"):
+        raise typer.BadParameter("stdin is read by commands that rewrite alone; name a file")
+    return path
 
 
 def parameter(option: Option) -> Parameter:

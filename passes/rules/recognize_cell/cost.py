@@ -60,7 +60,7 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
 
 
 def _unworthy(site: Site, why: str) -> Refused:
-    return Refused("not-worth-it", why, [site.path])
+    return site.refused("not-worth-it", why)
 
 
 def _are_fixed(body: TimeBody, cell: Cell) -> bool:

@@ -80,10 +80,8 @@ def _check_types(body: TimeBody) -> None:
         elem_type = elem_type_of(body.rows.types.get(name))
         if elem_type != TensorProto.FLOAT:
             kind = TensorProto.DataType.Name(elem_type)
-            raise Refused(
-                "element-type",
-                f"{name!r} is of type {kind}, the operators run in float",
-                [body.site.path, name],
+            raise body.site.refused(
+                "element-type", f"{name!r} is of type {kind}, the operators run in float", name
             )
 
 

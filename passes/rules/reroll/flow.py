@@ -30,6 +30,16 @@ def names_read(node: NodeProto) -> Sequence[str]:
     return scoping.free_names(node) if scoping.holds_graphs(node) else node.input[:]
 
 
+def reading(node: NodeProto, names: Sequence[str]) -> NodeProto:
+    """A node that reads other names, in the order of `names_read`."""
+    new = copied(node)
+    if scoping.holds_graphs(node):
+        scoping.rename_free(new, dict(zip(names_read(node), names, strict=True)))
+    else:
+        replace_all(new.input, names)
+    return new
+
+
 @lru_cache(maxsize=1024)
 def _defaults(op_type: str, opset: int, domain: str) -> frozenset[bytes]:
     """The attributes of an operator as they are by default."""
@@ -71,7 +81,7 @@ class Flow:
     """
 
     def __init__(self, model: Model, scope: Scope) -> None:
-        self.model, self._scope = model, scope
+        self.model, self.scope = model, scope
         self.nodes: list[NodeProto] = list(scope.owner.node)
         self.names: list[str] = []  # of the leaves
         self.tensors: list[TensorProto | None] = []  # of those that are constants
@@ -174,7 +184,7 @@ class Flow:
             )
             if any(has_references(inner) for graph in bodies for inner in graph.node):
                 return position
-        opset = self.model.opset_at(self._scope, node.domain)
+        opset = self.model.opset_at(self.scope, node.domain)
         written = {one.SerializeToString(deterministic=True) for one in node.attribute}
         domain, operator, _ = called = called_key(node)
         written -= _defaults(operator, opset, domain)

@@ -15,20 +15,24 @@ from passes.ir.scope import Scope
 from passes.ir.versions import SCAN_8
 from passes.rule import Considers, Edit, NothingToDo, Refused, Site, register
 from passes.rules.reroll.chain import FEWEST, Chain, chains, repeats
+from passes.rules.reroll.first_copy import FirstCopy
 from passes.rules.reroll.flow import Flow
 from passes.rules.reroll.results import Results
 from passes.rules.reroll.rolling import FirstDiffers, Rolling
+from passes.types.type_tables import every_scope
 
 _KEY = "reroll"
 
 
 @dataclass(frozen=True)
 class Found:
-    """The site of a graph, and what is repeated there; `bare`: without what only reads it."""
+    """The site of a graph, and what is repeated there; `bare`: without what only reads it. `first`:
+    the first copy that is to be restored before."""
 
     position: int
     results: Results | None = None
     bare: Chain | None = None
+    first: FirstCopy | None = None
 
 
 def closer(model: Model, target: int) -> Considers | None:
@@ -71,7 +75,9 @@ def reroll(site: Site) -> Edit:
     slices of the same tensors. Constants of one type that differ are stacked; weights, which are
     floats of rank 1 or more, only with `--stack-weights`. What reads a copy alone joins it; what
     all copies give to one Concat is collected. Nodes before and after stay as they are, and so does
-    a first copy whose state has another shape. The order of the nodes in the file does not matter.
+    a first copy whose state has another shape. One of which an exporter computed a part, from a
+    constant state, first gets its nodes back, if they compute the same constants. The order of the
+    nodes in the file does not matter.
 
     Refuses:
     - `no-repetition`: no subgraph is repeated three times
@@ -86,6 +92,8 @@ def reroll(site: Site) -> Edit:
     found = _found(site.model, site.scope)
     if found is None or found.position != site.place.index:
         raise NothingToDo
+    if found.first is not None:
+        return found.first.edit(site)
     if found.results is None:
         raise _nothing(site)
     try:
@@ -111,21 +119,13 @@ def _rolled(site: Site, results: Results) -> Edit:
 def _nothing(site: Site) -> Refused:
     if repeats(Flow(site.model, site.scope)):
         what = "copies of a subgraph were found, but none reads what the one before it computed"
-        return Refused("no-state", what, [site.path])
-    return Refused("no-repetition", f"no subgraph is repeated {FEWEST} times", [site.path])
+        return site.refused("no-state", what)
+    return site.refused("no-repetition", f"no subgraph is repeated {FEWEST} times")
 
 
 def _scopes(model: Model) -> Iterator[Scope]:
     for scope in scoping.scopes(model.proto):
-        yield from _below(scope)
-
-
-def _below(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for index, node in enumerate(scope.owner.node):
-        if scoping.holds_graphs(node):
-            for inner in scope.inner(index):
-                yield from _below(inner)
+        yield from every_scope(scope)
 
 
 def _found(model: Model, scope: Scope) -> Found | None:
@@ -141,6 +141,9 @@ def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
         whole = chain.with_readers()
         closed = [one for one in dict.fromkeys((whole, chain)) if one.is_closed()]
         if closed:
+            first = FirstCopy.of(chain)
+            if first is not None:
+                return Found(first.position, first=first)
             results = Results(closed[0], index)
-            return Found(results.anchor, results, *closed[1:])
+            return Found(results.anchor, results, next(iter(closed[1:]), None))
     return None

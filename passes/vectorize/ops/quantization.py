@@ -30,7 +30,7 @@ def linear(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _is_one(ctx: Vectorizer, scale: str) -> bool:
-    """Return whether there is one scale in a row, not one for each place of an axis."""
+    """Return whether there is one number in a row, not one for each place of an axis."""
     return ctx.dims(scale) in ((), (1,))
 
 

@@ -81,6 +81,7 @@ def _executed(
             Terms(
                 chosen,
                 exact=False,
+                lenient=True,
                 non_empty=promises.non_empty,
                 inputs=Inputs(
                     executing.seed, hints, executing.given, sought, promises.keeping(before)

@@ -55,7 +55,7 @@ class Promises:
         )
 
     def __bool__(self) -> bool:
-        return self.max_trips is not None or self.non_empty
+        return bool(self.given) or self.max_trips is not None or self.non_empty
 
     def sentences(self) -> Iterator[str]:
         """Each promise in words, after its option."""

@@ -296,6 +296,22 @@ def test_what_tracing_wrote_out_becomes_a_scan(name: str) -> None:
     assert len(after.graph.node) < len(model.graph.node) / 2
 
 
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("traced_lstm_from_zeros.opset18", []),
+        ("traced_slstm.opset13", []),
+        ("traced_liquid_cell.opset13", ["Softplus"] * 4 + ["Mul"] * 2 + ["Add"]),
+    ],
+)
+def test_a_first_step_that_was_computed_in_part_is_a_step_of_the_loop(
+    name: str, before: list[str]
+) -> None:
+    model = onnx.load(GOLDEN / "exported" / "torch" / f"{name}.onnx")
+    kinds = [node.op_type for node in rerolled(model).graph.node if node.op_type != "Constant"]
+    assert sorted(kinds) == sorted([*before, "Scan"])
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", UNROLLED, ids=lambda path: path.name.split(".")[0])
 def test_recurrences_that_were_unrolled_are_loops_again(path: Path) -> None:

@@ -112,14 +112,14 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (lambda it: it.update(version=2), "version 2"),
         (lambda it: it.update(before="0" * 64), "another model before"),
-        (lambda it: it["choices"]["cases"].pop(), "there is nothing about"),
+        (lambda it: it["choices"]["cases"].pop(), "it has nothing on the case `T >= 1`"),
         (
             lambda it: it["choices"]["cases"].append(it["choices"]["cases"][-1]),
             "its choices.cases.3 is .*, that of the proof null",
         ),
         (
             lambda it: it["choices"]["cases"][-1]["decisions"].pop(),
-            "there is nothing about",
+            "it has nothing on the case `T >= 1`",
         ),
         (
             lambda it: it["choices"]["cases"][0].update(ends="equal", by=None),
@@ -158,12 +158,12 @@ def test_a_changed_relation_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_a_missing_relation_is_not_sought() -> None:
-    with pytest.raises(DoesNotHold, match="does not hold, it is not proven: element"):
+    with pytest.raises(DoesNotHold, match="does not hold here; not proven: element"):
         checked("flatten-scan/captures", lambda it: it["choices"]["cases"][0]["relations"].clear())
 
 
 def test_a_missing_part_of_an_output_is_refused() -> None:
-    with pytest.raises(DoesNotHold, match="does not state to study 'numbers' by i mod 2"):
+    with pytest.raises(DoesNotHold, match="does not divide the output 'numbers' by i mod 2"):
         checked(
             "unroll-partial/vector_iteration",
             lambda it: [case.update(splits=[]) for case in it["choices"]["cases"]],

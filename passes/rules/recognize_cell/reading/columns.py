@@ -112,7 +112,7 @@ class Reader(BodyNumbers):
     def refusal(self, what: str, *culprits: str) -> Refused:
         """Return the refusal of a body that is not the step of a cell; `what` tells how it
         differs."""
-        return Refused("not-a-cell", what, [self.body.site.path, *culprits])
+        return self.body.site.refused("not-a-cell", what, *culprits)
 
     def origin(self, name: str) -> str:
         """The value that Identities copy to a name, also through Casts that change no type, and

@@ -138,11 +138,11 @@ class Sums:
         dims = self.read.dims(origin) or ()
         rows, *columns = [dim for dim in dims if isinstance(dim, int)] or [0]
         if not self.read.is_leaf(origin) or len(dims) != 2 or len(columns) != 1:
-            raise Refused(
+            raise self.read.body.site.refused(
                 "weights",
                 f"{origin!r}, by which a product multiplies, is not a matrix of known sizes that "
                 "is defined outside of the body",
-                [self.read.body.site.path, origin],
+                origin,
             )
         sizes = (columns[0], rows) if turned else (rows, columns[0])
         return Matrix(origin, (rows, columns[0]), turned, (0, sizes[0]), (0, sizes[1]))

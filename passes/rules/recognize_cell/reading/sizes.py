@@ -12,7 +12,6 @@ from passes.analysis.integers.integers import Integers
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Scanned
-from passes.rule import Refused
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -76,7 +75,7 @@ class CellSizes:
         rank = self.state_rank if carried else self.rank - 1
         if dims is not None and len(dims) != rank:
             what = f"{name!r} has {len(dims)} axes, where a cell has a batch of rows"
-            raise Refused("not-a-cell", what, [self.body.site.path, name])
+            raise self.body.site.refused("not-a-cell", what, name)
         if dims is not None and isinstance(dims[-1], int):
             return dims[-1]
         axis = self.rank - 1 if self.time[1] != self.rank - 1 else self.rank - 2
@@ -84,7 +83,7 @@ class CellSizes:
         size = self._integers.size(*place)
         if dims is None or size is None or size.number is None:
             what = f"the sizes of {name!r} are unknown"
-            raise Refused("shape-unknown", what, [self.body.site.path, name])
+            raise self.body.site.refused("shape-unknown", what, name)
         return size.number
 
     @property
@@ -133,7 +132,7 @@ class CellSizes:
             return False
         if (size - its).number:
             what = f"{place[0]!r} has {size} rows, and {other[0]!r} has {its}"
-            raise Refused("not-a-cell", what, [self.body.site.path, place[0], other[0]])
+            raise self.body.site.refused("not-a-cell", what, place[0], other[0])
         return True
 
     @cached_property

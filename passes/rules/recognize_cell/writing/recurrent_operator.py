@@ -12,7 +12,7 @@ from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
-from passes.rule import Claim, Edit, Refused
+from passes.rule import Claim, Edit
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.reading.forms import Cell
@@ -54,11 +54,10 @@ class CellWriter:
         if self.ends:
             conditions += self.ends.conditions()
         if conditions and self.body.site.options.no_branches:
-            raise Refused(
+            raise self.body.site.refused(
                 "may-be-empty",
                 "there may be no element or no row, for which runtimes lack the operator, and the "
                 "target has no If",
-                [self.body.site.path],
             )
         if self.ends:  # not in a branch
             _ = self.ends.lengths, self.ends.goes_on

@@ -12,7 +12,6 @@ from onnx import GraphProto, TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constants import Constants
-from passes.rule import Refused
 from passes.rules.recognize_cell.reading.forms import Cell
 from passes.rules.recognize_cell.reading.gates import Bias, Matrix
 from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
@@ -157,10 +156,10 @@ class CellWeights:
         for name in names:
             if name in annotated:
                 what = f"{name!r} is quantized, and its annotation would be lost"
-                raise Refused("weights", what, [site.path, name])
+                raise site.refused("weights", what, name)
             if name in sparse:
                 what = f"{name!r} is a sparse constant"
-                raise Refused("weights", what, [site.path, name])
+                raise site.refused("weights", what, name)
 
 
 def _part_of(array: Array, part: Matrix) -> Array:

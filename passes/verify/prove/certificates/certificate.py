@@ -19,7 +19,7 @@ from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.json_values import as_json, read_as
 from passes.tools import tools
-from passes.verify.prove.certificates.guide import Choices, DoesNotHold
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, printable
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
@@ -62,11 +62,15 @@ class Certificate:
             DoesNotHold: it has not, or it rests on promises, which a certificate does not have.
         """
         if proof.promised:
-            raise DoesNotHold(f"a certificate has no promises, the proof has {proof.promised[0]}")
+            raise DoesNotHold(
+                f"a certificate has no promises, and the proof rests on {proof.promised[0]}"
+            )
         if choices is not None:  # what the search only tried is left out
             followed = attempt(before, after, budget, stated=choices)
             if not followed.proof.is_proven:
-                raise DoesNotHold(f"without searches, it is {followed.proof.line}")
+                raise DoesNotHold(
+                    f"there is no certificate: without searches, {followed.proof.line}"
+                )
             choices = followed.choices
         own = {name: tools()[name] for name in _TOOLS}
         digests = digest(before), digest(after)
@@ -82,14 +86,15 @@ class Certificate:
         """
         try:
             values = json.loads(text)
-            version = values["version"]
+            version = read_as(int, values["version"])
             if version == VERSION:
                 made = read_as(cls, values)
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise BadCertificate(f"is no certificate, or is cut short ({error})") from error
-        raise DoesNotHold(f"the certificate has version {version}, and {VERSION} is supported")
+            why = f" ({printable(error)})" if isinstance(error, ValueError) else ""  # else Python's
+            raise BadCertificate(f"is no certificate, or is cut short{why}") from error
+        raise DoesNotHold(f"it has version {version}, and version {VERSION} is supported")
 
     def to_json(self, indent: int | None = None) -> str:
         """The text of the file."""
@@ -105,8 +110,8 @@ class Certificate:
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: its SHA-256 is {stated:.16}..., that of "
-                    f"{model.file or 'the model'} {own:.16}..."
+                    f"it is of another model {side}: that has SHA-256 {printable(stated[:16])}..., "
+                    f"{model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
         if choices is None:
@@ -115,8 +120,8 @@ class Certificate:
             found = attempt(before, after, budget, stated=choices)
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
-            told = ", ".join(f"{name} {version}" for name, version in self.tools.items())
-            raise DoesNotHold(f"the proof (by {told}) does not hold, it is {proof.line}")
+            by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
+            raise DoesNotHold(f"the proof, written by {by}, does not hold here; {proof.line}")
         again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))
         if differs:

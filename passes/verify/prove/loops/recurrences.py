@@ -63,10 +63,10 @@ def branches(call: Call) -> list[Array]:
     made = []
     for left, right in zip(*sides, strict=True):
         if left.rank != right.rank or left.dtype != right.dtype:
-            raise NotProvable("branch", f"{evaluator.place()}: the branches differ in rank or type")
+            raise evaluator.cannot("branch", "the branches differ in rank or type")
         for sizes in zip(left.shape, right.shape, strict=True):
             if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
-                raise NotProvable("branch", f"{evaluator.place()}: the branches may differ in size")
+                raise evaluator.cannot("branch", "the branches may differ in size")
         made.append(_chosen(condition, left, right))
     return made
 
@@ -100,9 +100,7 @@ def loop(call: Call) -> list[Array]:
         axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
         sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
         if not sizes:
-            raise NotProvable(
-                "operator", f"{call.evaluator.place()}: a Scan without inputs is not modelled"
-            )
+            raise call.cannot("operator", "a Scan without inputs is not modelled")
         limit = sizes[0]
         for size in sizes[1:]:
             call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
@@ -129,10 +127,7 @@ def loop(call: Call) -> list[Array]:
     if starts is algebra.false:
         limit = algebra.zero
     elif starts is not algebra.true:
-        raise NotProvable(
-            "condition",
-            f"{call.evaluator.place()}: an iteration decides whether it starts: {starts}",
-        )
+        raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
     outcome = run(call, form, initial, scanned, limit)
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
@@ -163,7 +158,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
     scanned = [call.value(one.tensor) for one in form.scanned]
     whole = [*scanned, *initial]
     if not scanned or any(one.rank < 1 for one in whole) or any(one.rank < 2 for one in scanned):
-        raise NotProvable("shape", f"{evaluator.place()}: an input has no batch or time")
+        raise evaluator.cannot("shape", "an input has no batch or time")
     batch, time = whole[0].shape[0], scanned[0].shape[1]
     for one in whole[1:]:
         evaluator.same(batch, one.shape[0], "the batch sizes of inputs agree")
@@ -208,7 +203,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
         variables = [algebra.variable(size) for size in shape]
         term = array.at([algebra.lift(one) for one in variables])
         if any(row.uid in size.free for size in shape):
-            raise NotProvable("shape", f"{evaluator.place()}: rows have sizes of their own")
+            raise evaluator.cannot("shape", "rows have sizes of their own")
         if within:
             ends = algebra.ge0(
                 algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
@@ -369,7 +364,7 @@ def _iteration(
                 break
         growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
-        raise NotProvable("state", f"{evaluator.place()}: a state does not grow evenly")
+        raise evaluator.cannot("state", "a state does not grow evenly")
     evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
@@ -457,7 +452,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
     algebra = evaluator.algebra
     if condition is algebra.true:
         if limit is None:
-            raise NotProvable("condition", f"{evaluator.place()}: nothing ends the loop")
+            raise evaluator.cannot("condition", "nothing ends the loop")
         return limit
     closed = _counted(condition, index, evaluator)
     if closed is not None:

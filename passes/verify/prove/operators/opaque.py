@@ -201,6 +201,6 @@ def _declared(call: Call, name: str) -> Kind:
     element, rank = next(iter(found), (0, None))
     if len(found) != 1 or not element or rank is None:
         what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
-        raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
+        raise call.cannot("operator", f"{what}")
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(element), (None,) * rank
