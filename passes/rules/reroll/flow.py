@@ -86,6 +86,7 @@ class Flow:
         self.names: list[str] = []  # of the leaves
         self.tensors: list[TensorProto | None] = []  # of those that are constants
         self.copies: dict[str, str] = {}  # the values that Identities copy
+        self.alike: dict[str, str] = {}  # values that were added, and such as they are like
         self._constants = Constants(model, scope)
         self._leaves: dict[Hashable, int] = {}
         self._made: dict[str, tuple[int, int]] = {}
@@ -128,6 +129,19 @@ class Flow:
             for producer in {value[0] for value in read} - {LEAF}:
                 found[producer].append(rank)
         return found
+
+    def add(self, like: int, reads: Sequence[Value]) -> int:
+        """Add a node that computes something nothing reads, and is like another one; its rank."""
+        rank, node = len(self.positions), copied(self.node(like))
+        for out, name in enumerate(node.output):
+            node.output[out] = name and f"{name} of {rank}"
+        self.alike |= zip(node.output, self.node(like).output, strict=True)
+        self.positions.append(len(self.nodes))
+        self.nodes.append(node)
+        self.reads.append(tuple(reads))
+        self.keys.append(self.keys[like])
+        self.readers.append([])
+        return rank
 
     def dependents(self, ranks: Iterable[int]) -> bytearray:
         """For each node, whether it depends on one of these."""
