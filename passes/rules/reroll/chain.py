@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from passes.analysis.safety.may_fail import fails_on_other_values
 from passes.rules.reroll.copies import copies_before, copy_after, later_copy, varies
 from passes.rules.reroll.flow import LEAF, Flow, Value
 
@@ -101,7 +102,7 @@ class Chain:
 
     def with_last(self) -> Chain:
         """The same, with a last copy of which nothing reads some states, so that it lacks their
-        nodes: they are added to the flow."""
+        nodes: they are added to the flow, unless they may fail."""
         flow, wires, whole = self.flow, self.wires() or [], len(self.copies[0])
         ranks = later_copy(flow, *self.copies[-2:])
         missing = [place for place in range(whole) if place not in ranks]
@@ -116,6 +117,8 @@ class Chain:
             if isinstance(wire, Outer)
         }
         for place in missing:
+            if fails_on_other_values(flow.node(self.copies[1][place]), flow.known):
+                return self
             reads = list[Value]()
             for wire in wires[place]:
                 if isinstance(wire, Outer):
