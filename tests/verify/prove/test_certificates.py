@@ -228,5 +228,10 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
 
 
 def test_bound_inputs_have_no_certificate() -> None:
-    with pytest.raises(CannotCertify):
+    with pytest.raises(CannotCertify, match="a proof with bound inputs has no certificate"):
         passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, dims={"T": 3})
+
+
+def test_a_proof_that_rests_on_promises_has_no_certificate() -> None:
+    with pytest.raises(CannotCertify, match="a proof with --assume non-empty has no certificate"):
+        passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, assume=["non-empty"])
