@@ -39,6 +39,13 @@ class TestFailed:
         said = fails(FAILED, "upgrade", "nowhere.onnx")
         assert said == "nowhere.onnx: cannot be read (No such file or directory)\n"
 
+    def test_whether_a_file_can_be_read_is_told_by_what_reads_it(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "access", lambda *_: False)  # typer asks it, as wrong usage
+        for command in (("inspect",), ("prove", "m.onnx")):
+            assert run(*command, "m.onnx").exit_code == DONE
+
     def test_an_empty_file(self, folder: Path) -> None:
         Path("empty.onnx").touch()
         for command in ("upgrade", "inspect"):
