@@ -7,6 +7,7 @@ from typing import Any
 
 from passes.binding.values import held
 from passes.choices import DEFAULT_OPSET, PROOF_BUDGET, Batch, Executors, RuleOptions
+from passes.commands.options import ExecutingBoth
 from passes.commands.registry import function_of
 from passes.commands.rewriting import (
     Convert,
@@ -108,6 +109,7 @@ def prove(
         BadModel: one of them is no valid model.
         DoesNotFit: a dim, shape or value does not fit the original.
         NoExecutor: only onnxruntime was requested, and it is not installed.
+        TypeError, ValueError: the executor, its budget or the seed cannot have this value.
     """
     from passes.verify.prove.judging import Executing, judge
     from passes.verify.prove.promises import Promises, bound
@@ -122,5 +124,6 @@ def prove(
         check_output=check_output,
     )
     old, new = bound(promised, *(loaded(side)[0] for side in (before, after)))
-    executing = Executing(executor, verify_budget, seed)
+    asked = ExecutingBoth(executor=executor, verify_budget=verify_budget, seed=seed)
+    executing = Executing(asked.executor, asked.verify_budget, asked.seed)
     return judge(old, new, budget, executing, Promises.of([promised])).proof

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
@@ -163,6 +163,20 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
+def _blamed(name: str, considers: Considers) -> Considers:
+    """The `considers` of a rule of another package, which raises BrokenRule if it fails."""
+
+    def considered(node: NodeProto, opset: int, target: int) -> bool:
+        try:
+            return considers(node, opset, target)
+        except Exception as error:  # whatever the code of another package may raise
+            what = f"considers({node.op_type} {node.name!r}, {opset}, {target})"
+            sentence = f"the rule {name!r} failed: {what}: {type(error).__name__}: {error}"
+            raise BrokenRule(sentence) from error
+
+    return considered
+
+
 def register(
     name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
 ) -> Callable[[Rewrite], Rewrite]:
@@ -174,6 +188,8 @@ def register(
 
     def add(rewrite: Rewrite) -> Rewrite:
         rule = Rule(name, rewrite, considers, optional, closer)
+        if not rule.is_built_in:
+            rule = replace(rule, considers=_blamed(name, considers))
         if name in RULES and RULES[name].rewrite is not rewrite:
             raise ValueError(f"two rules are called {name!r}")
         if not rule.summary:

@@ -49,7 +49,8 @@ def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
             default=None if name in optional else Parameter.empty,
             annotation=Annotated[
                 Path | None if name in optional else Path,
-                typer.Argument(help=text, metavar=name.upper(), callback=_named),
+                # what reads a file tells why it cannot be read
+                typer.Argument(help=text, metavar=name.upper(), callback=_named, readable=False),
             ],
         )
         for name, text in helps.items()
@@ -69,7 +70,9 @@ def parameter(option: Option) -> Parameter:
     flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
-    declared: Any = typer.Option(*flags, help=help_.text, metavar=help_.metavar, min=help_.least)
+    declared: Any = typer.Option(
+        *flags, help=help_.text, metavar=help_.metavar, min=help_.least, readable=False
+    )
     kind, default = _typer_kind(option), option.default
     if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = GenericAlias(list, kind) | None, None

@@ -106,12 +106,12 @@ class Checking(Reporting):
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
-    """Prove that a model answers as another one does; execute both if that fails.
+    """Prove that a model answers as another one does, or execute both to find a difference.
 
-    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at sizes that
-    are named, else there up to the order of summation. Exit 4, with a reproducer folder, if it is
-    disproven by inputs on which they differ; 3 if it is neither, with the term or the operator at
-    which the proof ended: such a model may still be right.
+    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at drawn
+    sizes, else there up to the order of summation. Exit 4, with a reproducer folder, if the two
+    models were executed and differ; 3 if there is neither a proof nor such inputs, with the term or
+    the operator at which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
     from passes.not_produced import Disagreement
@@ -145,9 +145,12 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     if options.certify is not None:
         from passes.verify.prove.certificates.certificate import Certificate
+        from passes.verify.prove.certificates.guide import DoesNotHold
 
-        with failing(after):
+        try:
             made = Certificate.of(old, new, proof, found.choices, options.budget)
+        except DoesNotHold as error:
+            fail(f"{after}: {error}", error.exit_code)
         write(options.certify, made.to_json(2) + "\n")
     _tell(after, proof, options.json, options.certify)
 

@@ -97,9 +97,6 @@ def rewrite(
         with suppress(WrongUsage):  # the report is about that
             others.append(task.expected())
         check_reports((json, html), others)
-        places = [Path(place) for place in (json, html) if place is not None and place != DASH]
-        with suppress(BadModel):
-            refuse_weights(Path(task.model), places)
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
@@ -146,8 +143,8 @@ def check_reports(places: Sequence[Place | None], others: Sequence[Path]) -> Non
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:
-    """See that the report can be written, and over no other file of the command, before any work
-    is done.
+    """See that the report can be written, and over no other file of the command nor the weights of
+    its models, before any work is done.
 
     Raises:
         InTheWay: it would be written over another file.
@@ -167,6 +164,9 @@ def check_report(json: Place | None, others: Sequence[Path]) -> None:
             raise CannotWrite(f"{json}: cannot be written (there is no folder {json.parent})")
         if not os.access(json if json.exists() else json.parent, os.W_OK):
             raise CannotWrite(f"{json}: cannot be written (permission denied)")
+        for other in others:
+            with suppress(BadModel):  # it is none, or that is told when it is loaded
+                refuse_weights(other, [json])
     except OSError as error:
         raise CannotWrite(f"{json}: cannot be written ({error.strerror})") from error
 
@@ -193,10 +193,10 @@ def write_page(
 
 def write(path: Place, text: str) -> None:
     """Write a file, or leave with a sentence why that cannot be."""
+    _WRITTEN.add(os.fspath(path))
     if os.fspath(path) == DASH:
         tell(text.removesuffix("\n"))
         return
-    _WRITTEN.add(os.fspath(path))
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:

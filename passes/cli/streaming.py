@@ -166,13 +166,14 @@ def _stream(model: Path, **given: Any) -> None:
     """Make a model that runs a chunk of any length, with its states as inputs and outputs.
 
     It is run chunk by chunk, cut at random, and compared with the whole; a model that does not
-    agree is never written. Exit 3 if a node reads more than a chunk and what came before it.
+    agree is never written. Exit 3 if a node cannot be computed chunk by chunk; its path and the
+    reason are named.
     """
     _deliver(model, options_from(Stream, given), "stream")
 
 
 def _close(model: Path, **given: Any) -> None:
-    """Make a loop over time of a model of one step, whose states are inputs and outputs.
+    """Turn a model of one step, whose states are inputs and outputs, into a loop over time.
 
     The loop is compared with the model run step by step; one that does not agree is never written.
     """
@@ -181,6 +182,7 @@ def _close(model: Path, **given: Any) -> None:
 
 def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     """Make the outcome, and write it with its report."""
+    from passes.builds.task import refuse_weights
     from passes.check import load_checked
     from passes.ir.save import check_target, save
     from passes.report import Checked
@@ -193,6 +195,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     with failing():
         for path in (target, *([first] if first else ())):
             check_target(path, force=options.force)
+            refuse_weights(model, [path])
         if first == target:
             raise WrongUsage(f"--initial is {given}, where the model itself is written")
         check_report(options.json, (model, target, *filter(None, [first])))
@@ -292,4 +295,4 @@ _ARGUMENTS = model_arguments(model=THE_MODEL)
 give_parameters(_stream, [*_ARGUMENTS, *parameters_of(Stream)])
 app.command("stream", short_help="Make a model that runs a sequence chunk by chunk.")(_stream)
 give_parameters(_close, [*_ARGUMENTS, *parameters_of(Close)])
-app.command("close", short_help="Make a loop over time of a model of one step.")(_close)
+app.command("close", short_help="Turn a model of one step into a loop over time.")(_close)

@@ -157,7 +157,14 @@ class Binding(Declared):
     ] = None
 
 
-ProofBudget = Annotated[float, Help("Seconds that the proof may take.", least=0, metavar="S")]
+ProofBudget = Annotated[
+    float,
+    Help(
+        "Seconds that the proof may take for all sizes, and again at drawn sizes.",
+        least=0,
+        metavar="S",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

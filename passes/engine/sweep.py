@@ -288,8 +288,12 @@ def _edit(rule: Rule, site: Site) -> Edit:
             raise
         sentence = f"the rule {rule.name!r} failed at {site.path}: {type(error).__name__}: {error}"
         raise BrokenRule(sentence) from error
-    if not isinstance(edit, Edit) or not all(isinstance(node, NodeProto) for node in edit.nodes):
+    if not isinstance(edit, Edit):
         raise BrokenRule(f"the rule {rule.name!r} returned {edit!r} at {site.path}, not an Edit")
+    for node in edit.nodes:
+        if not isinstance(node, NodeProto):
+            what = f"an Edit with {node!r}, which is no NodeProto"
+            raise BrokenRule(f"the rule {rule.name!r} returned {what}, at {site.path}")
     return edit
 
 

@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto,
 
 from passes.binding.values import as_array, held
 from passes.check import check_outcome
-from passes.errors import WrongUsage, nearest
+from passes.errors import BadModel, WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -128,7 +128,7 @@ def _step(
         raise WrongUsage(f"--trips names a new input, and there is a value {trips!r} already")
     if bool(scanned) == bool(trips):
         what = f"{scanned[0].name!r} has frames" if trips else "no input has frames"
-        raise WrongUsage(f"{what}: --trips is for a model without, and needed there")
+        raise WrongUsage(f"{what}, and --trips is {'given' if trips else 'not given'}")
     collected = []
     for name, kind in outputs.items():
         if name not in states.values():
@@ -147,8 +147,11 @@ def _refuse_unknown(names: Iterable[str], known: Mapping[str, object], kind: str
 
 def _described(proto: ModelProto) -> dict[str, str]:
     """The states that `stream` described in a model."""
-    found = [json.loads(one.value) for one in proto.metadata_props if one.key == KEY]
-    return {state["input"]: state["output"] for one in found for state in one["states"]}
+    try:
+        found = [json.loads(one.value) for one in proto.metadata_props if one.key == KEY]
+        return {state["input"]: state["output"] for one in found for state in one["states"]}
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadModel(f"{KEY!r} of its metadata describes no states") from error
 
 
 def _with_value(state: State, value: Any, kind: TypeProto) -> State:

@@ -103,7 +103,7 @@ def stream(
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    if chunk % multiple:
+    if chunk < 0 or chunk % multiple:
         raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
     plan = Plan(
         time,

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import passes
-from passes.errors import WrongUsage
+from passes.errors import BadModel, WrongUsage
 from passes.streaming.chunks import Judge
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -115,15 +115,23 @@ def test_a_state_cannot_start_with_a_value_of_another_shape(first: object, given
         )
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", '{"states": [{"input": "h"}]}'])
+def test_a_description_that_describes_no_states(text: str) -> None:
+    step = model(STEP)
+    step.metadata_props.add(key="passes.stream", value=text)
+    with pytest.raises(BadModel, match=r"'passes\.stream' of its metadata describes no states"):
+        passes.close(step, "T")
+
+
 def test_the_number_of_steps_is_a_new_input() -> None:
     with pytest.raises(WrongUsage, match="names a new input, and there is a value 'y' already"):
         passes.close(model(DECODER), "T", states={"x": "next"}, trips="y")
 
 
 def test_frames_or_a_number_of_steps() -> None:
-    with pytest.raises(WrongUsage, match="--trips is for a model without"):
+    with pytest.raises(WrongUsage, match="no input has frames, and --trips is not given"):
         passes.close(model(DECODER), "T", states={"x": "next"})
-    with pytest.raises(WrongUsage, match="'x' has frames"):
+    with pytest.raises(WrongUsage, match="'x' has frames, and --trips is given"):
         passes.close(
             model(changed(STEP, {"float[B,2] x": "float[T,2] x"})),
             "T",

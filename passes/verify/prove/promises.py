@@ -51,7 +51,7 @@ class Promises:
             min(trips, default=None),
             any(Assumption.non_empty in one.assume for one in options),
             next((one.check_output for one in options if one.check_output), ""),
-            tuple(f"{one}: so in both models" for one in dict.fromkeys(facts)),
+            tuple(f"{one}: both models are bound to it" for one in dict.fromkeys(facts)),
         )
 
     def __bool__(self) -> bool:

@@ -38,7 +38,7 @@ CODES = {
     "body": "a body fails if it runs, and it is not shown that it never does",
     "draws": "the original answers at no sizes that were drawn",
     "executed": "executed cases do not agree up to the order of summation",
-    "budget": "the proof takes too long (`--budget`), or has too many cases",
+    "budget": "the proof takes too long (`--budget`, `--prove-budget`), or has too many cases",
 }
 
 

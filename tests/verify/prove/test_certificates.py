@@ -231,7 +231,7 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
 
 
 def test_bound_inputs_have_no_certificate() -> None:
-    with pytest.raises(CannotCertify):
+    with pytest.raises(CannotCertify, match="a proof with bound inputs has no certificate"):
         passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, dims={"T": 3})
 
 
@@ -278,3 +278,8 @@ def test_a_sentence_shows_no_control_characters_of_a_certificate() -> None:
         checked("lower/sum", lambda it: it["assumed"].append("\x9b31m\n" * 9999))
     assert str(found.value).isprintable()
     assert len(str(found.value)) < 300
+
+
+def test_a_proof_that_rests_on_promises_has_no_certificate() -> None:
+    with pytest.raises(CannotCertify, match="a proof with --assume non-empty has no certificate"):
+        passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, assume=["non-empty"])

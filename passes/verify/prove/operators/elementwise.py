@@ -269,7 +269,7 @@ def cast(call: Call) -> list[Array]:
     like = call.op == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
     if x.dtype == "string" != dtype:
-        raise call.cannot("operator", "numbers that strings tell")
+        raise call.cannot("operator", "a number that is read from a string is not modelled")
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
 
