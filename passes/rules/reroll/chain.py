@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from passes.rules.reroll.copies import copies_before, copy_after, varies
+from passes.analysis.safety.may_fail import fails_on_other_values
+from passes.rules.reroll.copies import copies_before, copy_after, later_copy, varies
 from passes.rules.reroll.flow import LEAF, Flow, Value
 
 FEWEST = 3
@@ -17,6 +18,7 @@ _MOST_RUNS = 32
 _MOST_STARTS = 4  # of the copies of a run that are tried
 _DEEPEST = 16  # nodes beside a chain that join it for one of its readers
 _LARGEST = 300  # places of copies that may begin elsewhere
+_FEW = 4  # at most one in so many nodes of the last copy is added
 _RADIUS = 6  # how far around a node it is compared with others
 
 
@@ -97,6 +99,38 @@ class Chain:
                     joining.join(row)
             place += 1
         return Chain(self.flow, tuple(map(tuple, joining.copies)))
+
+    def with_last(self) -> Chain:
+        """The same, with a last copy of which nothing reads some states, so that it lacks their
+        nodes: they are added to the flow, unless they may fail."""
+        flow, wires, whole = self.flow, self.wires() or [], len(self.copies[0])
+        ranks = later_copy(flow, *self.copies[-2:])
+        missing = [place for place in range(whole) if place not in ranks]
+        used = {rank for copy in self.copies for rank in copy}
+        few = 0 < len(missing) * _FEW <= whole
+        if not few or len(set(ranks.values())) < len(ranks) or not used.isdisjoint(ranks.values()):
+            return self
+        own = {
+            wire: flow.reads[rank][number]
+            for place, rank in ranks.items()
+            for number, wire in enumerate(wires[place])
+            if isinstance(wire, Outer)
+        }
+        for place in missing:
+            if fails_on_other_values(flow.node(self.copies[1][place]), flow.known):
+                return self
+            reads = list[Value]()
+            for wire in wires[place]:
+                if isinstance(wire, Outer):
+                    reads += [own[wire]] if wire in own else [*{*wire.values}][:2]
+                else:
+                    copy = self.copies[-1] if isinstance(wire, State) else ranks
+                    reads.append((copy[wire.place], wire.out))
+            if len(reads) > len(wires[place]):
+                return self
+            ranks[place] = flow.add(self.copies[1][place], reads)
+        last = tuple(ranks[place] for place in range(whole))
+        return Chain(flow, (*self.copies, last))
 
     def _rows(self, ranks: Sequence[int]) -> Iterator[tuple[Value, ...]]:
         return zip(*(self.flow.reads[rank] for rank in ranks), strict=True)

@@ -96,6 +96,13 @@ def earlier_copy(flow: Flow, first: tuple[int, ...], second: tuple[int, ...]) ->
 
 def copy_after(flow: Flow, first: tuple[int, ...], last: tuple[int, ...]) -> tuple[int, ...] | None:
     """The copy that reads what the last one computes as that reads what the first one computes."""
+    ranks = later_copy(flow, first, last)
+    copy = tuple(ranks[place] for place in range(len(last)) if place in ranks)
+    return copy if len(set(copy)) == len(last) else None
+
+
+def later_copy(flow: Flow, first: tuple[int, ...], last: tuple[int, ...]) -> dict[int, int]:
+    """What there is of the copy after the last one: ranks by place."""
     before, here = ({rank: place for place, rank in enumerate(copy)} for copy in (first, last))
     given: dict[int, int] = {}
 
@@ -139,5 +146,4 @@ def copy_after(flow: Flow, first: tuple[int, ...], last: tuple[int, ...]) -> tup
             made = [one for now, one in known if one and (now[0] in before or now[0] in here)]
             fits = (with_node(place, rank) for one in made[:1] for rank in flow.readers[one[0]])
             given.update(next((found for found in fits if found), {}))
-    copy = tuple(given[place] for place in range(len(last)) if place in given)
-    return copy if len(set(copy)) == len(last) else None
+    return given

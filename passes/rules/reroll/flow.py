@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, count
 
-from onnx import AttributeProto, NodeProto, TensorProto, defs
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, defs
 
+from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.constants import Constants
@@ -16,6 +17,7 @@ from passes.ir.model import Model
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Scope
+from passes.types.value_types import dims_of
 
 #: A value: the rank of the node that computes it and the number of its output, or `LEAF` and the
 #: number of a leaf, which the graph does not compute: an input, a constant, an outer value.
@@ -86,6 +88,7 @@ class Flow:
         self.names: list[str] = []  # of the leaves
         self.tensors: list[TensorProto | None] = []  # of those that are constants
         self.copies: dict[str, str] = {}  # the values that Identities copy
+        self.alike: dict[str, str] = {}  # values that were added, and such as they are like
         self._constants = Constants(model, scope)
         self._leaves: dict[Hashable, int] = {}
         self._made: dict[str, tuple[int, int]] = {}
@@ -120,6 +123,18 @@ class Flow:
         found = self._values.get(name)
         return (LEAF, self._leaf(name)) if found is None else found
 
+    @property
+    def known(self) -> Known:
+        """What is known of the values."""
+
+        def type_of(name: str) -> TypeProto | None:
+            return self.model.types.of(self.scope, name)
+
+        opset = self.model.opset_at(self.scope)
+        return Known(
+            opset, lambda name: dims_of(type_of(name)), self._constants.value, type_of=type_of
+        )
+
     @cached_property
     def readers(self) -> list[list[int]]:
         """The ranks of the nodes that read a node's outputs, by its rank."""
@@ -128,6 +143,19 @@ class Flow:
             for producer in {value[0] for value in read} - {LEAF}:
                 found[producer].append(rank)
         return found
+
+    def add(self, like: int, reads: Sequence[Value]) -> int:
+        """Add a node that computes something nothing reads, and is like another one; its rank."""
+        rank, node = len(self.positions), copied(self.node(like))
+        for out, name in enumerate(node.output):
+            node.output[out] = name and f"{name} of {rank}"
+        self.alike |= zip(node.output, self.node(like).output, strict=True)
+        self.positions.append(len(self.nodes))
+        self.nodes.append(node)
+        self.reads.append(tuple(reads))
+        self.keys.append(self.keys[like])
+        self.readers.append([])
+        return rank
 
     def dependents(self, ranks: Iterable[int]) -> bytearray:
         """For each node, whether it depends on one of these."""

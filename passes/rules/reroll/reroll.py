@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onnx import NodeProto
@@ -26,12 +27,11 @@ _KEY = "reroll"
 
 @dataclass(frozen=True)
 class Found:
-    """The site of a graph, and what is repeated there; `bare`: without what only reads it. `first`:
-    the first copy that is to be restored before."""
+    """The site of a graph, and what is repeated there: chains, the first of which is tried first.
+    `first`: the first copy that is to be restored before."""
 
     position: int
-    results: Results | None = None
-    bare: Chain | None = None
+    chains: tuple[Chain, ...] = ()
     first: FirstCopy | None = None
 
 
@@ -94,14 +94,12 @@ def reroll(site: Site) -> Edit:
         raise NothingToDo
     if found.first is not None:
         return found.first.edit(site)
-    if found.results is None:
+    if not found.chains:
         raise _nothing(site)
-    try:
-        return _rolled(site, found.results)
-    except Refused:
-        if found.bare is None:
-            raise
-        return _rolled(site, Results(found.bare, site.graph))
+    for chain in found.chains[:-1]:
+        with suppress(Refused):
+            return _rolled(site, Results(chain, site.graph))
+    return _rolled(site, Results(found.chains[-1], site.graph))
 
 
 def _rolled(site: Site, results: Results) -> Edit:
@@ -138,12 +136,12 @@ def _found(model: Model, scope: Scope) -> Found | None:
 
 def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
     for chain in chains(Flow(model, scope)):
-        whole = chain.with_readers()
-        closed = [one for one in dict.fromkeys((whole, chain)) if one.is_closed()]
+        wider = chain.with_readers()
+        longer = wider.with_last()
+        closed = [one for one in dict.fromkeys((longer, wider, chain)) if one.is_closed()]
         if closed:
             first = FirstCopy.of(chain)
             if first is not None:
                 return Found(first.position, first=first)
-            results = Results(closed[0], index)
-            return Found(results.anchor, results, next(iter(closed[1:]), None))
+            return Found(max(Results(one, index).anchor for one in closed), tuple(closed))
     return None

@@ -40,8 +40,9 @@ class Results:
 
     @cached_property
     def positions(self) -> frozenset[int]:
-        flow = self.chain.flow
-        return frozenset(flow.positions[rank] for copy in self.chain.copies for rank in copy)
+        flow, count = self.chain.flow, len(self.index.owner.node)
+        ranks = (rank for copy in self.chain.copies for rank in copy)
+        return frozenset(place for rank in ranks if (place := flow.positions[rank]) < count)
 
     @cached_property
     def joined(self) -> list[Joined]:

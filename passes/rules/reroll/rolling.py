@@ -46,7 +46,7 @@ class Rolling:
         self.site, self.results = site, results
         self.chain = results.chain
         self.flow = self.chain.flow
-        self.kinds = Kinds(site)
+        self.kinds = Kinds(site, self.flow.alike)
         self.before, self.after = (Author(site.target, site.names, "reroll") for _ in range(2))
         inner = self.before.inside("")
         wires = self.chain.wires() or []
