@@ -25,7 +25,7 @@ from passes.engine.selection import marked, unmark
 from passes.engine.target_opset import TooNew, check_known, target_opset
 from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.ir.save import save

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import ml_dtypes
+import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
@@ -225,10 +227,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
 def _zero(dtype: str) -> object:
     if dtype == "string":
         return ""
-    import ml_dtypes  # noqa: F401  # names the small floats
-    import numpy as np
-
-    return np.zeros((), np.dtype(dtype))[()]
+    return np.zeros((), getattr(ml_dtypes, dtype, dtype))[()]
 
 
 def run(
