@@ -132,7 +132,7 @@ def _written(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
 def _edit(
     site: Site, scan: BatchedScan, strategy: str, note: str, *, needs_rows: bool = False
 ) -> Edit:
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     outputs = [name or author.fresh("unused") for name in scan.form.outputs]
     UpgradedScan(author, site, scan, strategy, outputs, needs_rows).write()
     nodes = author.read(outputs)

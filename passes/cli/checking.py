@@ -190,9 +190,7 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     if not profile.runtime:
         raise WrongUsage(f"--run: there is no executor for {profile.name}")
     inputs = None if options.inputs is None else Path(options.inputs)
-    with progress() as say:
-        if say is not None:
-            say(f"running on {profile.runtime}")
+    with progress(f"running on {profile.runtime}"):
         budget, seed = options.verify_budget, options.seed
         bound = _binding(options)
         found = compared_files(original, outcome, profile.runtime, inputs, budget, seed, bound)

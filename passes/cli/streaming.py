@@ -202,9 +202,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         proto = load_checked(model)[0].proto
         inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
         judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
-        with progress() as say:
-            if say is not None:
-                say("running chunks")
+        with progress("running chunks"):
             made = _made(model, options, judge, target)
         if first and made.initial is None:
             raise WrongUsage(f"{model}: no state needs --initial, none is computed from inputs")

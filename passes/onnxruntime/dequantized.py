@@ -27,7 +27,7 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
         return edit
     owner = site.scope.owner
     gone = [owner.node[position] for position in {site.place.index, *edit.covered}]
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     apart = _Apart(author, {name for node in gone for name in _captured(node)})
     nodes = apart.nodes(edit.nodes, lambda name: site.model.producer(owner, name))
     if not apart.written:

@@ -40,7 +40,7 @@ class BlockLoop:
             Refused: an op has no vectorization rule.
         """
         body, form, site = self.block.body, self.block.body.form, self.block.body.site
-        author = Author(site.target, site.names, site.node.name or "scan")
+        author = Author.at(site, "scan")
         length = length_of(body.site, author, form.scanned)
         rows = [self._rows(author, scanned, length) for scanned in form.scanned]
         trips = trips_of(body)
@@ -51,10 +51,8 @@ class BlockLoop:
         for collected in form.collected:
             if collected.tensor:
                 rank = len(dims_of(body.rows.types[collected.body_output]) or ()) + 1
-                value, axis = outputs[collected.body_output], collected.axis
-                place_rows(
-                    author, value, axis, rank, turned=collected.reversed, output=collected.tensor
-                )
+                value = outputs[collected.body_output]
+                place_rows(author, value, collected, rank, turned=collected.reversed)
         for carried in form.carried:
             if carried.final:
                 author.op("Identity", outputs[carried.body_output], outputs=[carried.final])

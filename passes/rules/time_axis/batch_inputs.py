@@ -14,7 +14,7 @@ from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
 from passes.rules.time_axis.connected_compute import with_sources, with_work
 from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
@@ -148,10 +148,8 @@ class _Choice:
             position for position in self.batchable.moving if is_worth_it(self.body.nodes[position])
         }
         if not worthy:
-            raise self._refusal(
-                "nothing-to-move",
-                "no work that reads scanned inputs alone can run over all iterations at once",
-            )
+            what = "no work that reads scanned inputs alone can run over all iterations at once"
+            raise self.body.site.refused("nothing-to-move", what)
         allowed = self._allowed()
         if worthy.isdisjoint(allowed):
             raise too_large(self.body, worthy)
@@ -164,13 +162,9 @@ class _Choice:
             self.body, in_front(gains, self._crossings(allowed)) & self.batchable.moving
         )
         if not chosen:
-            raise self._refusal(
-                "not-worth-it", "what would be handed to the loop costs more than the loop saves"
-            )
+            what = "what would be handed to the loop costs more than the loop saves"
+            raise self.body.site.refused("not-worth-it", what)
         return sorted(with_sources(self.body, chosen, self.batchable.plain | self.batchable.moving))
-
-    def _refusal(self, code: str, sentence: str) -> Refused:
-        return self.body.site.refused(code, sentence)
 
     def _allowed(self) -> set[int]:
         """The nodes within the budget whose inputs are, too."""

@@ -81,7 +81,7 @@ def scan_windows(site: Site) -> Edit:
                 f"all windows {window.whole!r} together take more than --max-bytes",
                 window.whole,
             )
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     scanned = [_written(body, author, window) for window in found]
     author.adopt([_scan(body, found, scanned).to_node()])
     return Edit(

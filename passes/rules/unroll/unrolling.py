@@ -79,7 +79,7 @@ class Unrolling:
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
         self.site = site
         self.trips = trips
-        self.author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        self.author = Author.at(site)
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph)
         self.value_info: list[ValueInfoProto] = []
