@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given, with_sizes
+from passes.binding.dims import dims_of_inputs
+from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Verifying
 from passes.collector import collector_held_back
-from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.errors import WrongUsage

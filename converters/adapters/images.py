@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.converters.adapters.pooling import steps_and_pads
+from passes.converters.adapters.convolution import steps_and_pads
 from passes.converters.steps import adapter_down, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.writing import spelling

@@ -1,4 +1,4 @@
-"""Steps of Softmax, LogSoftmax and Hardmax."""
+"""Steps of Softmax, LogSoftmax and Hardmax, and of losses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from onnx import NodeProto, ValueInfoProto, helper
 
-from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.attribute_inputs import front_axis
 from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
@@ -132,3 +132,9 @@ def _place(node: NodeProto, ctx: Conversion, axis: int, dims: Dims) -> int:
 def _has_elements(dims: Dims | None) -> bool:
     """Return whether no axis may be empty."""
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+
+
+identical("NegativeLogLikelihoodLoss", 13, 22)
+identical("SoftmaxCrossEntropyLoss", 13)
+expanded("NegativeLogLikelihoodLoss", 12)
+expanded("SoftmaxCrossEntropyLoss", 12)

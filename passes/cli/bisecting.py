@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.choices import Executors
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
-from passes.cli.running import check_report, fail, progress, tell, write
+from passes.cli.running import beside, check_report, fail, progress, write
 from passes.cli.showing import Verify
 from passes.commands.declaring import Help, options_of
 from passes.commands.delivery import Reporting
-from passes.commands.options import Executing
+from passes.commands.options import ExecutingBoth
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bisect(Executing, Reporting):
+class Bisect(ExecutingBoth, Reporting):
     """The options of `bisect`."""
 
     exact: Annotated[bool, options_of(Verify)["exact"].help] = False
@@ -55,8 +54,6 @@ def _bisect(before: Path, after: Path | None, **given: Any) -> None:
     """
     options = options_from(Bisect, given)
     try:
-        if options.executor not in set(Executors):
-            raise WrongUsage("--executor is for `reference`, `onnxruntime` and `both` here")
         before, after, inputs, folder = _sources(before, after, options)
         check_report(options.json, (before, after, *filter(None, [inputs])))
         found = _searched(before, after, inputs, options)
@@ -65,7 +62,7 @@ def _bisect(before: Path, after: Path | None, **given: Any) -> None:
         fail(f"{error}", error.exit_code)
     except OSError as error:
         fail(f"the parts cannot be written ({error.strerror})", FAILED)
-    tell("\n".join(filter(None, (found.to_text(), written))))
+    beside(options.json)("\n".join(filter(None, (found.to_text(), written))))
     if options.json is not None:
         write(options.json, found.to_json())
     if found.verdict == "differ":

@@ -19,9 +19,9 @@ _PATH = str | os.PathLike[str]
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
 #: What reads the entries of options that are mappings; it is imported when there are any.
 _ENTRIES: Mapping[Any, tuple[str, str]] = {
-    Mapping[str, int | str]: ("passes.dims", "parsed"),
-    Mapping[str, Sequence[int | None]]: ("passes.binding", "parsed_shape"),
-    Mapping[str, Any]: ("passes.values", "parsed"),
+    Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
+    Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
+    Mapping[str, Any]: ("passes.binding.values", "parsed"),
 }
 #: The help text of a model on the command line.
 THE_MODEL = "The model: binary, or .onnxtxt, .json, ..."
@@ -49,11 +49,18 @@ def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
             default=None if name in optional else Parameter.empty,
             annotation=Annotated[
                 Path | None if name in optional else Path,
-                typer.Argument(help=text, metavar=name.upper()),
+                typer.Argument(help=text, metavar=name.upper(), callback=_named),
             ],
         )
         for name, text in helps.items()
     ]
+
+
+def _named(path: Path | None) -> Path | None:
+    """The path of a file. Raises typer.BadParameter for stdin."""
+    if path == Path("-"):
+        raise typer.BadParameter("stdin is read by commands that rewrite alone; name a file")
+    return path
 
 
 def parameter(option: Option) -> Parameter:

@@ -103,8 +103,7 @@ def rewrite(
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
-        # stdout is for one thing
-        print_it = complain if files.to_stdout or DASH in (json, html) else tell
+        print_it = complain if files.to_stdout else beside(json, html)
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
             if done.report is not None and (done.exit_code or not quiet):
@@ -174,7 +173,7 @@ def check_report(json: Place | None, others: Sequence[Path]) -> None:
 
 def show(report: Report, json: Place | None) -> None:
     """Print the report, and write it where it is wanted as JSON."""
-    tell(report.to_text())
+    beside(json)(report.to_text())
     if json is not None:
         write(json, report.to_json())
 
@@ -215,6 +214,12 @@ def tell(text: str) -> None:
         fail(f"the output cannot be written ({error.strerror})", FAILED)
 
 
+def beside(*places: Place | None) -> Callable[[str], None]:
+    """Return what prints the text of a command: on stderr if one of its files is stdout, which is
+    for one thing."""
+    return complain if DASH in [place and os.fspath(place) for place in places] else tell
+
+
 def fail(sentence: str, code: int) -> NoReturn:
     """Leave with a sentence and an exit code."""
     complain(sentence)
@@ -235,7 +240,7 @@ def report_failure(arguments: Sequence[str], code: int) -> None:
     places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]
     for place in places:
         if place and place not in _WRITTEN and _FAILURES:
-            with suppress(OSError, typer.Exit):
+            with suppress(OSError, PassesError, typer.Exit):  # the place may be what failed
                 check_report(place, [])
                 write(place, ReportFile.of_failure(_FAILURES[-1], code).to_json())
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.choices import Executors
 from passes.cli.parameters import (
     THE_MODEL,
     give_parameters,
@@ -20,10 +19,10 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import check_report, complain, failing, progress, tell, write
+from passes.cli.running import beside, check_report, complain, failing, progress, write
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Force, Reporting
-from passes.commands.options import Executing
+from passes.commands.options import ExecutingBoth
 from passes.errors import PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class States(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Writing(Executing, Reporting):
+class _Writing(ExecutingBoth, Reporting):
     """The options that both commands have."""
 
     state: Annotated[
@@ -61,8 +60,6 @@ class _Writing(Executing, Reporting):
     def check(self) -> None:
         """See that the executor runs both models, and that states have an input and an output."""
         super().check()
-        if self.executor not in set(Executors):
-            raise WrongValue("executor", "is `reference`, `onnxruntime` or `both` here")
         _pairs("state", self.state)
 
 
@@ -127,7 +124,7 @@ class Stream(_Writing):
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
         if bool(self.axis) == bool(self.loop):
-            raise WrongValue("axis", "is needed, the dim of time, or --loop, but not both")
+            raise WrongValue("axis", "is needed, or --loop; not both")
         if self.chunk and self.states == States.every:
             raise WrongValue("states", "is `every` for chunks of any length: without --chunk")
         for pair in _pairs("names", [self.names]).items():
@@ -198,7 +195,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
             check_target(path, force=options.force)
         if first == target:
             raise WrongUsage(f"--initial is {given}, where the model itself is written")
-        check_report(options.json, (model, target))
+        check_report(options.json, (model, target, *filter(None, [first])))
         proto = load_checked(model)[0].proto
         inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
         judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
@@ -213,7 +210,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         notes = [f"          note: {note}" for note in checked.notes]
         lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
         written = [f"wrote {path}" for path in (target, first) if path]
-        tell("\n".join([*lines, *written]))
+        beside(options.json)("\n".join([*lines, *written]))
         if options.json is not None:
             said = {"schema_version": 1, "file": f"{model}", "output": f"{target}"}
             said |= {"stream": json.loads(made.plan.to_json()), "checked": asdict(checked)}

@@ -97,6 +97,20 @@ class Executing(Declared):
         check_executor(self.executor)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExecutingBoth(Executing):
+    """The executors of two models that are compared, or of a model and its parts."""
+
+    executor: Annotated[
+        str,
+        Help(
+            "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
+            "is not installed.",
+            Executors,
+        ),
+    ] = Executors.both
+
+
 def check_executor(name: str) -> None:
     """See that there is an executor. Raises WrongValue."""
     if name in set(Executors):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import onnx
 import pytest
 from onnx import parser
 
+from passes.__main__ import main
 from tests.cli.calling import (
     DONE,
     FAILED,
@@ -145,6 +147,34 @@ class TestFailed:
         said = fails(FAILED, "inspect", "m.onnxtxt")
         assert "position (line: 1 column: 28)" in said
         assert "\\n" not in said
+
+    def test_stdin_for_a_command_that_writes_no_model(self, folder: Path) -> None:
+        assert "stdin is read by commands that rewrite alone" in fails(
+            USAGE, "prove", "-", "m.onnx"
+        )
+        assert "stdin is read by" in fails(USAGE, "stream", "-", "--axis", "T")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("inspect", "m.onnx"),
+            ("verify", "m.onnx", "m.onnx"),
+            ("prove", "m.onnx", "m.onnx"),
+            ("certificate", "check", "m.onnx", "m.onnx"),
+            ("stream", "m.onnx", "--axis", "T"),
+            ("upgrade", "m.onnx"),
+        ],
+    )
+    def test_a_report_in_a_folder_that_does_not_exist(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    ) -> None:
+        monkeypatch.setattr(sys, "argv", ["passes", *arguments, "--json", "no/report.json"])
+        printed = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", printed)
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == FAILED
+        assert printed.getvalue() == "no/report.json: cannot be written (there is no folder no)\n"
 
     def test_nothing_at_all(self, folder: Path) -> None:
         done = subprocess.run(

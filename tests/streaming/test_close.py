@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -100,6 +102,22 @@ def test_without_frames_the_number_of_steps_is_an_input() -> None:
 def test_wrong_states_are_told(states: dict[str, str], sentence: str) -> None:
     with pytest.raises(WrongUsage, match=sentence):
         passes.close(model(STEP), "T", states=states)
+
+
+@pytest.mark.parametrize(
+    ("first", "given"), [([1.0, 2.0], "2"), ([[[1.0]]], "1,1,1"), ([[1.0, 2.0]], "1,2")]
+)
+def test_a_state_cannot_start_with_a_value_of_another_shape(first: object, given: str) -> None:
+    sentence = re.escape(f"the state 'h' is float[B,3], a value of shape [{given}] is given")
+    with pytest.raises(WrongUsage, match=sentence):
+        passes.close(
+            model(STEP), "T", states={"h": "new"}, same=["scale"], initial={"h": first}, judge=QUICK
+        )
+
+
+def test_the_number_of_steps_is_a_new_input() -> None:
+    with pytest.raises(WrongUsage, match="names a new input, and there is a value 'y' already"):
+        passes.close(model(DECODER), "T", states={"x": "next"}, trips="y")
 
 
 def test_frames_or_a_number_of_steps() -> None:

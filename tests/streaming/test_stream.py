@@ -282,11 +282,21 @@ def test_chunks_of_a_fixed_number_of_frames() -> None:
         passes.stream(model(STRIDED), "T", chunk=3)
 
 
-@pytest.mark.parametrize("text", ["SCAN", "GRU", "CONV", "SUM"])
+#: A running total of scalars.
+TOTAL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T] x, float total) => (float last, float[T] totals) {
+    last, totals = Scan <num_scan_inputs = 1, body = b (float s, float e) => (float n, float row) {
+        n = Add (s, e)
+        row = Identity (n)
+    }> (total, x)
+}"""
+
+
+@pytest.mark.parametrize("text", ["SCAN", "GRU", "CONV", "SUM", "TOTAL"])
 def test_states_after_every_frame_are_rolled_back_to(text: str) -> None:
     # the judge goes on from a frame within each chunk, drawn at random
     gru = changed(CELL, {"LSTM": "GRU", "[1,4,1]": "[1,3,1]"})
-    texts = {"SCAN": SCAN, "GRU": gru, "CONV": CONV, "SUM": SUM}
+    texts = {"SCAN": SCAN, "GRU": gru, "CONV": CONV, "SUM": SUM, "TOTAL": TOTAL}
     streamed = passes.stream(model(texts[text]), "T", each=True, judge=BOTH)
     assert [state.each for state in streamed.plan.states] == [
         f"every_{state.input}" for state in streamed.plan.states

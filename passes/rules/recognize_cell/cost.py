@@ -15,8 +15,8 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.activations import DEFAULTS
-from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.operator_steps import OperatorCell
+from passes.rules.recognize_cell.reading.forms import Cell
+from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
 
 #: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
 #: it may have.

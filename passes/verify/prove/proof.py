@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from passes.choices import ProofScope
-from passes.verify.prove.scope import ALL_SIZES, Scope
+from passes.verify.prove.scope import ALL_SIZES, Scope, first_of
 
 Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
 #: Why there is no proof, by code: outputs, sides, nodes, forms, drawn sizes, limits.
@@ -83,8 +83,11 @@ class Proof:
 
     @property
     def rests_on(self) -> list[str]:
-        """The lines on what it assumes, and what the user promised."""
-        told = [("assumed", self.assumed), ("promised", self.promised)]
+        """The lines on the sizes that its sentence leaves out, on what it assumes, and on what the
+        user promised."""
+        sizes = self.scope.sizes
+        left_out = [sizes] if sizes not in self.sentence() else []
+        told = [("sizes", left_out), ("assumed", self.assumed), ("promised", self.promised)]
         return [f"{word}: {one}" for word, sentences in told for one in sentences]
 
     @property
@@ -112,6 +115,6 @@ class Proof:
             parts.append(f"output {self.output}{within}: {differ}")
         parts += [one for one in (self.node, self.detail) if one]
         cases = [f"({one})" if " or " in one else one for one in self.where]
-        where = f"; if {' and '.join(cases)}" if cases else ""
+        where = f"; if {first_of(cases, ' and ')}" if cases else ""
         at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
         return f"{': '.join(parts)}{where}{at_sizes}"

@@ -21,7 +21,7 @@ from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
 from passes.verify.prove import operators  # the table
-from passes.verify.prove.certificates.guide import Choices, End, Following, Guide
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.verify.prove.loops.relations import Relations
@@ -144,7 +144,11 @@ def _attempt(
     end = monotonic() + budget
     found = None
     manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
-    for manner in (stated.manner,) if stated else manners:
+    if stated:
+        if stated.manner not in manners:
+            raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
+        manners = (stated.manner,)
+    for manner in manners:
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
         tried = _guided(guide, before, after, promises, end, budget)

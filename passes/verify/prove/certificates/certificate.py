@@ -12,15 +12,17 @@ from typing import Any
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
-from passes.choices import PROOF_BUDGET
+from passes.choices import PROOF_BUDGET, Executors
 from passes.errors import BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.json_values import as_json, read_as
 from passes.tools import tools
-from passes.verify.prove.certificates.guide import Choices, DoesNotHold
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, printable
 from passes.verify.prove.drawn.proving import prove_at_sizes
+from passes.verify.prove.judging import Executing, executed
+from passes.verify.prove.promises import NO_PROMISES
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import attempt
 from passes.verify.prove.scope import Scope
@@ -62,11 +64,15 @@ class Certificate:
             DoesNotHold: it has not, or it rests on promises, which a certificate does not have.
         """
         if proof.promised:
-            raise DoesNotHold(f"a certificate has no promises, the proof has {proof.promised[0]}")
+            raise DoesNotHold(
+                f"a certificate has no promises, and the proof rests on {proof.promised[0]}"
+            )
         if choices is not None:  # what the search only tried is left out
             followed = attempt(before, after, budget, stated=choices)
             if not followed.proof.is_proven:
-                raise DoesNotHold(f"without searches, it is {followed.proof.line}")
+                raise DoesNotHold(
+                    f"there is no certificate: without searches, {followed.proof.line}"
+                )
             choices = followed.choices
         own = {name: tools()[name] for name in _TOOLS}
         digests = digest(before), digest(after)
@@ -82,14 +88,17 @@ class Certificate:
         """
         try:
             values = json.loads(text)
-            version = values["version"]
+            version = read_as(int, values["version"])
             if version == VERSION:
                 made = read_as(cls, values)
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            raise BadCertificate(f"is no certificate, or is cut short ({error})") from error
-        raise DoesNotHold(f"the certificate has version {version}, and {VERSION} is supported")
+            why = f" ({printable(error)})" if isinstance(error, ValueError) else ""  # else Python's
+            raise BadCertificate(f"is no certificate, or is cut short{why}") from error
+        raise DoesNotHold(
+            f"it has version {printable(version)}, and version {VERSION} is supported"
+        )
 
     def to_json(self, indent: int | None = None) -> str:
         """The text of the file."""
@@ -105,23 +114,35 @@ class Certificate:
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: its SHA-256 is {stated:.16}..., that of "
-                    f"{model.file or 'the model'} {own:.16}..."
+                    f"it is of another model {side}: that has SHA-256 {printable(stated[:16])}..., "
+                    f"{model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
         if choices is None:
-            proof = prove_at_sizes(before, after, budget)
+            proof = _at_sizes(before, after, budget)
         else:
             found = attempt(before, after, budget, stated=choices)
             proof, choices = found.proof, found.choices
         if not proof.is_proven:
-            told = ", ".join(f"{name} {version}" for name, version in self.tools.items())
-            raise DoesNotHold(f"the proof (by {told}) does not hold, it is {proof.line}")
+            by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
+            shown = proof.sentence() if proof.verdict == "disproven" else proof.line
+            raise DoesNotHold(f"the proof, written by {by}, does not hold here; {shown}")
         again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))
         if differs:
             raise DoesNotHold(differs)
         return proof
+
+
+def _at_sizes(before: Model, after: Model, budget: float) -> Proof:
+    """The proof at drawn sizes, as the search for one makes it: if no other sizes disprove it."""
+    found = attempt(before, after, budget)
+    if not found.proof.is_proven:
+        executing = Executing(Executors.reference, budget)
+        proof = executed(before, after, found, executing, NO_PROMISES).proof
+        if proof.verdict == "disproven":
+            return proof
+    return prove_at_sizes(before, after, budget)
 
 
 def _difference(stated: Any, own: Any, path: str = "") -> str:
@@ -132,7 +153,7 @@ def _difference(stated: Any, own: Any, path: str = "") -> str:
     elif type(stated) is type(own) is list:
         pairs = enumerate(zip_longest(stated, own))
     else:
-        sides = [as_json(one)[:120] for one in (stated, own)]
+        sides = [printable(as_json(one)) for one in (stated, own)]
         return (
             "" if stated == own else f"its {path[1:]} is {sides[0]}, that of the proof {sides[1]}"
         )

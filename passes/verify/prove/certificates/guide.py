@@ -16,12 +16,19 @@ from passes.verify.prove.terms.term import Term
 #: How a case ends: the models are equal, nothing is like what it assumes, the original fails, or it
 #: is divided by another condition.
 End = Literal["equal", "impossible", "original-fails", "divided"]
+#: How many characters of a certificate a sentence has at most.
+_LONG = 120
 
 
 class DoesNotHold(PassesError):
     """A certificate does not show what it states; the sentence names what differs."""
 
     exit_code = NOT_PRODUCED
+
+
+def printable(text: object) -> str:
+    """The begin of what a certificate states, without characters that cannot be printed."""
+    return "".join(one if one.isprintable() else "?" for one in f"{text}"[:_LONG])
 
 
 @dataclass(frozen=True)
@@ -146,14 +153,14 @@ class Following(Guide):
         super().enter(decisions)
         own = [one for one in self.stated if one.decisions == self.case.decisions]
         if not own:
-            raise DoesNotHold(f"there is nothing about {self._where}")
+            raise DoesNotHold(f"it has nothing on {self._where}")
         self.own = own[0]
 
     def split(self, output: str, by: Sequence[Term], variables: Sequence[Term]) -> Decision:
         """Raises DoesNotHold if it is not stated that an output is studied by a term."""
         made = super().split(output, by, variables)
         if made not in self.own.splits:
-            raise DoesNotHold(f"{self._where} does not state to study {made.condition}")
+            raise DoesNotHold(f"{self._where} does not divide the output {made.condition}")
         return made
 
     def relation(self, asked: Sequence[Term]) -> Relation | None:
@@ -165,4 +172,4 @@ class Following(Guide):
     def _where(self) -> str:
         decisions = self.case.decisions
         told = [one.condition if one.holds else f"not ({one.condition})" for one in decisions]
-        return f"the case `{' and '.join(told) or 'of everything'}`"
+        return f"the case `{' and '.join(told)}`" if told else "the case without conditions"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from passes.verify.prove.certificates.guide import DoesNotHold, Guide, Relation
+from passes.verify.prove.certificates.guide import DoesNotHold, Guide, Relation, printable
 from passes.verify.prove.terms.algebra import COMMUTE, Algebra
 from passes.verify.prove.terms.conditions import MOST_WRITTEN_OUT
 from passes.verify.prove.terms.integers import polynomial
@@ -100,7 +100,7 @@ class Relations:
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
         if stated:
-            raise DoesNotHold(f"it does not hold that {stated.text}")
+            raise DoesNotHold(f"it does not hold that {printable(stated.text)}")
         return None
 
     def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
