@@ -13,7 +13,7 @@ from passes.cli.parameters import give_parameters, model_arguments, options_from
 from passes.cli.running import beside, check_report, fail, progress, write
 from passes.cli.showing import Verify
 from passes.commands.declaring import Help, options_of
-from passes.commands.delivery import Reporting
+from passes.commands.delivery import CLI, Reporting
 from passes.commands.options import ExecutingBoth
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, PassesError, WrongUsage
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from passes.bisection.result import Bisection
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 _MEGABYTE = 1 << 20
 
 
@@ -31,7 +30,7 @@ class Bisect(ExecutingBoth, Reporting):
 
     exact: Annotated[bool, options_of(Verify)["exact"].help] = False
     cases: Annotated[
-        int | None, Help("The most inputs to try.", least=1, metavar="N", shown=_CLI)
+        int | None, Help("The most inputs to try.", least=1, metavar="N", shown=CLI)
     ] = None
     memory: Annotated[
         int,

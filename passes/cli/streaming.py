@@ -21,7 +21,7 @@ from passes.cli.parameters import (
 )
 from passes.cli.running import beside, check_report, complain, failing, progress, write
 from passes.commands.declaring import Help, WrongValue
-from passes.commands.delivery import Force, Reporting
+from passes.commands.delivery import CLI, Force, Reporting
 from passes.commands.options import ExecutingBoth
 from passes.errors import PassesError, WrongUsage
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from passes.streaming.plan import State
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 _PAIR = "IN=OUT"
 
 
@@ -53,7 +52,7 @@ class _Writing(ExecutingBoth, Reporting):
     ] = ()
     output: Annotated[
         str | os.PathLike[str] | None,
-        Help("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write the model; beside it by default.", metavar="OUT", shown=CLI),
     ] = None
     force: Force = False
 
@@ -116,7 +115,7 @@ class Stream(_Writing):
             "Where to write a model that computes what states start with, if that is computed from "
             "inputs.",
             metavar="FILE",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
 

@@ -3,7 +3,7 @@ only move elements, and crashes where a body reads these (QDQPropagationTransfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnx import NodeProto
@@ -14,11 +14,10 @@ from passes.ir.protos import copied
 from passes.rule import Edit, Site, Slot
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.guards import Producer
 
 _MOVING = {"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 """Ops past which onnxruntime moves a DequantizeLinear."""
-
-Producer = Callable[[str], NodeProto | None]
 
 
 def with_dequantized_apart(site: Site, edit: Edit) -> Edit:

@@ -12,7 +12,6 @@ from passes.bodies.recurrences import Recurrence, Update, may_regroup
 from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
-_END = (1 << 63) - 1
 _REDUCERS = {
     Update.SUM: "ReduceSum",
     Update.PRODUCT: "ReduceProd",
@@ -73,7 +72,7 @@ class PrefixValues:
     def after(self, name: str) -> None:
         """Write the value after each iteration."""
         if self._joined:
-            self._slice(1, _END, name)
+            self._slice(1, spelling.LAST, name)
         elif self.uses.after:
             self._sum_up(name, 0)
             if self.uses.final and not self.final:
@@ -145,7 +144,7 @@ class PrefixValues:
         author = self.author
         if self.recurrence.elem_type != TensorProto.STRING:
             return author.op("Gather", rows, author.int(-1), axis=0)
-        return spelling.squeeze(author, spelling.part(author, rows, 0, -1, _END), 0)
+        return spelling.squeeze(author, spelling.part(author, rows, 0, -1, spelling.LAST), 0)
 
     def _counted(self) -> str:
         """The initial value plus 0, 1, ..., time steps; integers wrap around in any order."""

@@ -20,7 +20,6 @@ from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 from passes.writing.draft import BLOCKS
 
-_END = (1 << 63) - 1
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
 
@@ -179,7 +178,8 @@ class BlockLoop:
     ) -> dict[str, str]:
         """The iterations from `start` on, one by one; what the loop returns then."""
         rest = [
-            author.op("Slice", value, start, author.ints(_END), author.ints(0)) for value in rows
+            author.op("Slice", value, start, author.ints(spelling.LAST), author.ints(0))
+            for value in rows
         ]
         added = self._one_by_one(author, rest, found)
         for name in self.block.collected:
