@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import Gains, fits, handed_bytes, is_worth_it, row_bytes, too_large
+from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it, row_bytes
 from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
@@ -230,15 +230,9 @@ class _Choice:
             Refused: there are none.
         """
         body = self.body
-        worthy = {
-            position for position in self.batchable.moving if is_worth_it(body.nodes[position])
-        }
-        if not worthy:
-            what = "no work that feeds collected outputs alone can run over all iterations at once"
-            raise body.site.refused("nothing-to-move", what)
         allowed = self._allowed()
-        if worthy.isdisjoint(allowed):
-            raise too_large(body, worthy)
+        nothing = "no work that feeds collected outputs alone can run over all iterations at once"
+        check_worthy(body, self.batchable.moving, allowed, nothing)
         saving = Gains(body, self.batchable.carrying, self.readers)
         gains = {
             position: saving.of(position) + self._not_collected(position)
