@@ -112,11 +112,8 @@ def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
     if rank is not None:
         return scanned.axis % rank, rank
     if scanned.axis:
-        raise body.site.refused(
-            "no-rule",
-            f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown",
-            scanned.tensor,
-        )
+        what = f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown"
+        raise body.site.refused("no-rule", what, scanned.tensor)
     return 0, 0
 
 

@@ -248,17 +248,11 @@ def check_carried(site: Site, carried: Carried, types: BodyTypes) -> None:
 def _element(site: Site, types: BodyTypes, name: str) -> None:
     """Check that the type and the rank of a collected element are known."""
     if types.elem_type(name) in (0, TensorProto.UNDEFINED):
-        raise site.refused(
-            "unknown-type",
-            f"the element type of the collected {name!r} is neither declared nor inferred",
-            name,
-        )
+        what = f"the element type of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-type", what, name)
     if types.dims(name) is None:
-        raise site.refused(
-            "unknown-rank",
-            f"the rank of the collected {name!r} is neither declared nor inferred",
-            name,
-        )
+        what = f"the rank of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-rank", what, name)
 
 
 def _shown(dims: Sequence[Dim] | None) -> str:

@@ -106,11 +106,8 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
     refuse_random(site, form.body.node)
     if last and count.ends_early:
         assert form.condition is not None
-        raise site.refused(
-            "condition",
-            "which iteration is the last is known only after it",
-            form.condition.body_output,
-        )
+        what = "which iteration is the last is known only after it"
+        raise site.refused("condition", what, form.condition.body_output)
     if count.unlimited and not count.ends_early:
         raise site.refused("endless", "the loop has no trip count and nothing ends it")
     if (count.static or 0) < 2:

@@ -89,8 +89,5 @@ def _refuse_strings(site: Site, form: LoopForm) -> None:
             0,
             TensorProto.STRING,
         ):
-            raise site.refused(
-                "strings",
-                f"{collected.body_output!r} is collected, and may be strings",
-                collected.body_output,
-            )
+            what = f"{collected.body_output!r} is collected, and may be strings"
+            raise site.refused("strings", what, collected.body_output)
