@@ -59,7 +59,7 @@ def pair_directions(site: Site) -> Edit:
     other = _partner(site)
     position = site.graph.positions[next(filter(None, other.output))]
     equal = _check(site, other)
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     partner, between = _early(site, author, other)
     pair = (site.node, partner)
     first, second = sorted(pair, key=lambda node: _direction(node) == "reverse")

@@ -399,12 +399,7 @@ def _more(before: Array, after: Array) -> tuple[Term, ...]:
     if before.rank != after.rank:
         raise NotProvable("state", "a state changes its rank")
     by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
-    return tuple(
-        one
-        if not one.free and algebra.is_not_negative(algebra.sub(one, algebra.one))
-        else algebra.zero
-        for one in by
-    )
+    return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
 
 
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
