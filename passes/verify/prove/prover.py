@@ -163,8 +163,8 @@ def _attempt(
 
 
 def _both_iterate(found: Attempt) -> bool:
-    """Return whether both sides of what is not shown equal read a recurrence: to write its iterations
-    out shows no more, and takes the longest."""
+    """Return whether both sides of what is not shown equal read a recurrence: to write its
+    iterations out shows no more, and takes the longest."""
     sides = found.clues.terms[:2] if found.proof.code == "element" else ()
     return bool(sides) and all(any(one.op == "rec" for one in subterms(side)) for side in sides)
 
