@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from passes.binding.values import held
 from passes.choices import DEFAULT_OPSET, PROOF_BUDGET, Batch, Executors, RuleOptions
 from passes.commands.options import ExecutingBoth
 from passes.commands.registry import function_of
@@ -22,9 +23,8 @@ from passes.commands.rewriting import (
 )
 from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
-from passes.lowest import Lowest, find_lowest
+from passes.inspection.lowest import Lowest, find_lowest
 from passes.session import Source, loaded
-from passes.values import held
 from passes.verify.prove.proof import Proof
 
 __all__ = [

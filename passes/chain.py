@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given, with_sizes
+from passes.binding.dims import dims_of_inputs
+from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Proving, Verifying
 from passes.collector import collector_held_back
-from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
@@ -211,8 +211,8 @@ class Chain:
         Raises:
             NotProduced: the proof needs its searches.
         """
-        from passes.verify.prove.certificate import Certificate, embed
-        from passes.verify.prove.guide import DoesNotHold
+        from passes.verify.prove.certificates.certificate import Certificate, embed
+        from passes.verify.prove.certificates.guide import DoesNotHold
 
         made = None
         if self._certifying and attempt is not None and attempt.proof.is_proven:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.engine.memory import Slot
-from passes.engine.site import Site
+from passes.engine.site import Refused, Site
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -30,19 +30,6 @@ __all__ = [
     "Slot",
     "register",
 ]
-
-
-class Refused(Exception):
-    """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
-
-    `culprits` are paths of nodes or names of values. It may be raised from any depth.
-    """
-
-    def __init__(self, code: str, sentence: str, culprits: Sequence[str] = ()) -> None:
-        super().__init__(f"{code}: {sentence}")
-        self.code = code
-        self.sentence = sentence
-        self.culprits = tuple(culprits)
 
 
 class NothingToDo(Exception):

@@ -12,8 +12,8 @@ from onnx import ModelProto
 
 from passes.check import Survey, check_outcome, load_checked
 from passes.check.as_meant import with_front_axes
-from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.choices import Proving, RuleOptions, Verifying
+from passes.engine.check_output import checks_of, refuse_taken, with_check_output
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
 from passes.engine.folded import drop_folded

@@ -21,7 +21,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, LoopForm
-from passes.types.value_types import Dims, dims_of, tensor_type
+from passes.types.value_types import dims_of, may_be_equal, tensor_type
 
 
 def _returned(node: NodeProto, ctx: Conversion) -> Iterator[tuple[str, TypeProto]]:
@@ -57,18 +57,9 @@ def _two_shapes(node: NodeProto, ctx: Conversion) -> str:
         for part, graph in scoping.subgraphs(node)
     ]
     for name, *shapes in zip(node.output, *given, strict=False):
-        if len(shapes) == 2 and not _may_be_same(*shapes):
+        if len(shapes) == 2 and not may_be_equal(*shapes):
             return f"the branches give {name!r} in two shapes, for which If takes opset 11"
     return ""
-
-
-def _may_be_same(one: Dims | None, other: Dims | None) -> bool:
-    if one is None or other is None:
-        return True
-    return len(one) == len(other) and all(
-        a == b or not (isinstance(a, int) and isinstance(b, int))
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 identical("If", 11, because="the branches may now differ in shape")

@@ -93,23 +93,22 @@ def _strategies(site: Site, scan: BatchedScan) -> list[str]:
     if asked == "auto":
         return _automatic(site, scan)
     if asked == "unroll" and scan.batch is None:
-        raise Refused(
+        raise site.refused(
             "batch-not-static",
             "`unroll` needs a static batch size, but no input of the Scan declares one",
-            [site.path, *scan.sequences],
+            *scan.sequences,
         )
     if asked == "unroll" and scan.batch == 0:
-        raise Refused(
+        raise site.refused(
             "batch-not-static",
             "`unroll` writes out the rows of a batch, but this one is always empty",
-            [site.path, *scan.sequences],
+            *scan.sequences,
         )
     if asked == "unroll" and scan.batch is not None and scan.batch > _MOST_ROWS:
-        raise Refused(
+        raise site.refused(
             "batch-too-large",
             f"`unroll` would write {scan.batch} copies of the body, at most {_MOST_ROWS} are "
             "allowed; `nest` has no such limit",
-            [site.path],
         )
     return [str(asked)]
 

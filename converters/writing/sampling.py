@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,7 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if ctx.attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         raise ctx.refused("no-equivalent", f"opset {ctx.version} has no 'tf_crop_and_resize'")
-    if mode != "nearest" and elem_type not in OLD_FLOATS:
-        kind = TensorProto.DataType.Name(elem_type).lower()
-        raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
+    refuse_rounding(ctx, mode, elem_type)
     rank = ctx.known_rank(x)
     changing = _changing(node, ctx, rank)
     for axis, (size, new_size, scale) in changing.items():
@@ -62,10 +61,15 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
                 dtype = helper.tensor_dtype_to_np_dtype(elem_type)
                 part = ctx.op("Mul", part, ctx.rounded(weight.reshape(behind), dtype, "weight"))
             parts.append(part)
-        x = parts[0]
-        for part in parts[1:]:
-            x = ctx.op("Add", x, part)
+        x = reduce(partial(ctx.op, "Add"), parts)
     return ctx.last(node, "Identity", x)
+
+
+def refuse_rounding(ctx: Conversion, mode: str, elem_type: int) -> None:
+    """Refuse to interpolate a type that is rounded otherwise."""
+    if mode != "nearest" and elem_type not in OLD_FLOATS:
+        kind = TensorProto.DataType.Name(elem_type).lower()
+        raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
 
 
 def fixed_input(node: NodeProto, ctx: Conversion, position: int) -> _Array:

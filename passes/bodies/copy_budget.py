@@ -64,12 +64,11 @@ def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) ->
     """
     levels = max((_levels(node, key) for node in form.body.node), default=0)
     if levels and count ** (levels + 1) > _MOST_COPIES:
-        raise Refused(
+        raise site.refused(
             "too-many-nodes",
             f"{count} copies of a body in which {levels} nested loops were copied {count} "
             f"times are {count ** (levels + 1)} of the innermost one; at most {_MOST_COPIES} are "
             "allowed",
-            [site.path],
         )
 
 
@@ -91,7 +90,7 @@ def _too_much(site: Site, each: Cost, count: int, most: Cost, spent: Cost, left:
             f"{count} iterations of {each.bytes} bytes are {each.bytes * count}; at most "
             f"{most.bytes} are allowed"
         )
-    return Refused("too-many-nodes", f"{what}; {fits} iterations would fit", [site.path])
+    return site.refused("too-many-nodes", f"{what}; {fits} iterations would fit")
 
 
 def _sum(costs: list[Cost], site: Site) -> Cost:

@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
 from passes.ir.protos import copied, named
 from passes.loops.form import Scanned
-from passes.rule import Claim, Edit, Refused
+from passes.rule import Claim, Edit
 from passes.types.value_types import dims_of
 from passes.vectorize import Vectorizer
 from passes.writing import spelling
@@ -57,7 +57,7 @@ class Outside:
         for annotation in graph.quantization_annotation:
             if annotation.tensor_name in read:
                 self.annotations.append(annotation)
-                read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+                read.update(scoping.parameters_of([annotation]))
         self.inner.adopt([], [tensor for tensor in graph.initializer if tensor.name in read])
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
@@ -111,10 +111,10 @@ def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
     if rank is not None:
         return scanned.axis % rank, rank
     if scanned.axis:
-        raise Refused(
+        raise body.site.refused(
             "no-rule",
             f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown",
-            [body.site.path, scanned.tensor],
+            scanned.tensor,
         )
     return 0, 0
 

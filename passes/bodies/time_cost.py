@@ -91,11 +91,11 @@ def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
     """The refusal of nodes that would take more than the budget for all iterations."""
     names = [name for position in nodes for name in body.nodes[position].output if name]
     largest = max(names, key=lambda name: all_bytes(body, name))
-    return Refused(
+    return body.site.refused(
         "over-budget",
         f"{largest!r}, or a value that moves with it, would take {all_bytes(body, largest)} bytes "
         f"or more for all iterations; at most {most_bytes(body)} are allowed",
-        [body.site.path, largest],
+        largest,
     )
 
 

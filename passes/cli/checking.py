@@ -35,7 +35,7 @@ from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.binding import Binding as BoundInputs
+    from passes.binding.inputs import Binding as BoundInputs
     from passes.targets.findings import Checked
     from passes.targets.remedies import Remedies
 
@@ -133,7 +133,7 @@ def _one(model: Path, options: Check) -> bool:
 
 def _binding(options: Check) -> BoundInputs:
     """Return the facts that the options give about the inputs."""
-    from passes.binding import Binding as BoundInputs
+    from passes.binding.inputs import Binding as BoundInputs
 
     shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
     return BoundInputs(options.dims or {}, shapes, options.values or {})

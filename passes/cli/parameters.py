@@ -19,9 +19,9 @@ _PATH = str | os.PathLike[str]
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
 #: What reads the entries of options that are mappings; it is imported when there are any.
 _ENTRIES: Mapping[Any, tuple[str, str]] = {
-    Mapping[str, int | str]: ("passes.dims", "parsed"),
-    Mapping[str, Sequence[int | None]]: ("passes.binding", "parsed_shape"),
-    Mapping[str, Any]: ("passes.values", "parsed"),
+    Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
+    Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
+    Mapping[str, Any]: ("passes.binding.values", "parsed"),
 }
 #: The help text of a model on the command line.
 THE_MODEL = "The model: binary, or .onnxtxt, .json, ..."

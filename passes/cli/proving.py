@@ -144,8 +144,8 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     if options.certify is not None:
-        from passes.verify.prove.certificate import Certificate
-        from passes.verify.prove.guide import DoesNotHold
+        from passes.verify.prove.certificates.certificate import Certificate
+        from passes.verify.prove.certificates.guide import DoesNotHold
 
         try:
             made = Certificate.of(old, new, proof, found.choices, options.budget)
@@ -162,8 +162,8 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
     relation between loops, or the version; 1 if it is no certificate.
     """
     from passes.check import load_checked
-    from passes.verify.prove.certificate import BadCertificate, Certificate, embedded
-    from passes.verify.prove.guide import DoesNotHold
+    from passes.verify.prove.certificates.certificate import BadCertificate, Certificate, embedded
+    from passes.verify.prove.certificates.guide import DoesNotHold
 
     options = options_from(Checking, given)
     stated_in = after if certificate is None else certificate

@@ -27,7 +27,7 @@ from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
 from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
-from passes.writing.splicing import list_initializers, splice
+from passes.writing.splicing import splice
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice
@@ -85,7 +85,7 @@ class Sweep:
             owner.initializer.extend(found.constants.values())
         listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
         if starts and listed and not self.converting:  # else it leaves IR 3 with its opset
-            list_initializers(owner)
+            scoping.list_initializers(owner)
 
     def ask(self, place: Place) -> None:
         """Record what the first rule that considers a site would do with it, and where the model is

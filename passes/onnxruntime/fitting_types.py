@@ -258,11 +258,10 @@ class _Fitting:
         opset = self.site.target
         lacks = f"onnxruntime has no kernel for {op_of(node)} of {name}"
         invalid = f"{op_of(node)} takes no {name} at opset {opset}"
-        return Refused(
+        return self.site.refused(
             "type-not-taken",
             f"{lacks if need.is_lacked else invalid}, which the rewrite needs for "
             f"{[name for name in node.output if name]}, and no equivalent form exists",
-            [self.site.path],
         )
 
 

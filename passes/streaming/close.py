@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
+from passes.binding.values import as_array, held
 from passes.check import check_outcome
 from passes.errors import BadModel, WrongUsage, nearest
 from passes.ir import scope as scoping
@@ -24,7 +25,6 @@ from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.plan import KEY, Plan, Port, State
 from passes.streaming.states import given_state
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.values import as_array, held
 from passes.verify import signature
 from passes.verify.executor import Array
 from passes.writing.author import Author

@@ -25,7 +25,7 @@ from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
 from passes.loops.form import LoopForm
 from passes.session import Session, Source, loaded
-from passes.streaming import frame_by_frame, with_states
+from passes.streaming import frame_by_frame, frames_counted, with_states
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.observed import observe
 from passes.streaming.plan import (
@@ -47,6 +47,7 @@ from passes.streaming.streamer import NAMING, Streamer, Wanted
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
+assert frames_counted
 _Dim = TensorShapeProto.Dimension
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.protos import named, replace_all
 from passes.ir.scope import Owner
@@ -59,18 +58,6 @@ def _name_apart(nodes: Sequence[NodeProto], made: Sequence[NodeProto]) -> None:
     names = Names(node.name for node in nodes if id(node) not in new)
     for node in named:
         node.name = names.fresh(node.name)
-
-
-def list_initializers(owner: Owner) -> None:
-    """Up to IR 3, every initializer must also be an input, in bodies too."""
-    for graph in scoping.graphs_below(owner):
-        if isinstance(graph, GraphProto):
-            listed = set(scoping.input_names(graph))
-            graph.input.extend(
-                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-                for tensor in graph.initializer
-                if tensor.name not in listed
-            )
 
 
 def _constant_node(tensor: TensorProto) -> NodeProto:

@@ -14,7 +14,7 @@ from passes.choices import Verifying
 from passes.engine.fixpoint import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.verifying import verify_rounds
 from passes.verify.weight_file import WeightFile

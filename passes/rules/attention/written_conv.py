@@ -7,7 +7,7 @@ from functools import reduce
 from onnx import TensorProto
 
 from passes.ir.attributes import attribute, text
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.attention.attention_form import check_floats, given
 from passes.types.value_types import dims_of, is_static
 from passes.writing import spelling
@@ -29,13 +29,13 @@ def write_convolution(site: Site, author: Author) -> None:
     if any(attribute(node, name, one) != one for name, one in _DEFAULTS.items()) or any(
         attribute(node, name, 0) for name in _MORE
     ):
-        raise Refused("windows", "it has an attribute of other kernels", [site.path])
+        raise site.refused("windows", "it has an attribute of other kernels")
     check_floats(site)
     x, weight = node.input[:2]
     bias, past = given(node, 2), given(node, 3)
     dims, kernel = dims_of(site.type_of(x)) or (), dims_of(site.type_of(weight)) or ()
     if len(dims) != 3 or len(kernel) != 3 or not is_static(kernel):
-        raise Refused("unknown-size", "the size of its kernel is unknown", [site.path])
+        raise site.refused("unknown-size", "the size of its kernel is unknown")
     channels, size = int(kernel[0] or 0), int(kernel[2] or 0)
     last, step = attribute(node, "channels_last", 0), attribute(node, "dilation", 1)
     before = (size - 1) * step

@@ -72,9 +72,9 @@ def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:
             if comparison.most is None or holds <= comparison.most:
                 found.append(holds + 1)  # in the last iteration, it does not hold
     if not found:
-        raise Refused(
+        raise site.refused(
             "no-bound",
             "no part of the condition compares a counter with a constant",
-            [site.path, form.condition.body_output],
+            form.condition.body_output,
         )
     return found

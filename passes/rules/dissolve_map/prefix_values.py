@@ -9,7 +9,6 @@ from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
 from passes.bodies.recurrences import Recurrence, Update, may_regroup
-from passes.rule import Refused
 from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
@@ -235,11 +234,12 @@ class PrefixValues:
             )
         if not fits:
             name, value = self.recurrence.carried.body_input, self.recurrence.value
-            raise Refused(
+            raise self.outside.body.site.refused(
                 "shape-unknown",
                 f"{name!r} {list(own)} would become {value!r} {list(brought)}, and it is not "
                 "proven that its shape stays the same",
-                [self.outside.body.site.path, name, value],
+                name,
+                value,
             )
         return len(own)
 

@@ -48,9 +48,7 @@ def _take_constants(body: GraphProto, outer: GraphProto) -> None:
     declared = [
         annotation for annotation in outer.quantization_annotation if annotation.tensor_name in read
     ]
-    read.update(
-        entry.value for annotation in declared for entry in annotation.quant_parameter_tensor_names
-    )
+    read.update(scoping.parameters_of(declared))
     constants = {name: constant for name, constant in constants_of(outer).items() if name in read}
     nodes = [constant for constant in constants.values() if isinstance(constant, NodeProto)]
     replace_all(body.node, [*nodes, *body.node])
@@ -166,10 +164,9 @@ def _flattened(site: Site) -> Edit:
 def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
     """See that no more nodes are added than inner Scans run: they take about as long to start."""
     if isinstance(runs, int) and added > runs:
-        raise Refused(
+        raise site.refused(
             "not-worth-it",
             f"{added} nodes added around the Scan cost more than a Scan on each of {runs} rows",
-            [site.path],
         )
 
 

@@ -179,5 +179,5 @@ def _refusal(site: Site, found: Invariants, choice: Choice) -> Refused | None:
         nodes = [node for why, node in kept if why == code]
         if nodes:
             outputs = [name for node in nodes for name in node.output if name]
-            return Refused(code, sentence.format(op_of(nodes[0])), [site.path, *outputs])
+            return site.refused(code, sentence.format(op_of(nodes[0])), *outputs)
     return None

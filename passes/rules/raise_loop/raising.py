@@ -184,11 +184,11 @@ def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
         axes = node.input[1] if op_of(node) == "Squeeze" and len(node.input) > 1 else ""
         known = integers.constant_inside(axes) if axes else None
         if known is not None and not known.size:
-            raise Refused(
+            raise site.refused(
                 "shape-unknown",
                 f"runtimes differ in the shape of {node.output[0]!r}: the axes {axes!r} of the "
                 "Squeeze are an empty list",
-                [site.path, node.output[0]],
+                node.output[0],
             )
 
 
@@ -215,50 +215,50 @@ def check_carried(site: Site, carried: Carried, types: BodyTypes) -> None:
     """Check that a carried value is a tensor that keeps its shape."""
     known = site.type_of(carried.initial)
     if known is not None and known.WhichOneof("value") not in (None, "tensor_type"):
-        raise Refused(
+        raise site.refused(
             "not-a-tensor",
             f"{carried.body_input!r} is carried, but is not a tensor: a Scan carries only tensors",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     change: Change | None = types.changes.get(carried.body_input)
     if change is not None and change.known:
-        raise Refused(
+        raise site.refused(
             "shape-changes",
             f"{carried.body_input!r} has shape {_shown(change.before)} before an iteration and "
             f"{_shown(change.after)} after it: a Scan keeps the shapes of what it carries",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     if change is not None or types.dims(carried.body_input) is None:
         after = change.after if change is not None else None
-        raise Refused(
+        raise site.refused(
             "shape-unknown",
             f"it is not proven that {carried.body_input!r} keeps its shape: it is "
             f"{_shown(change.before if change else None)} before an iteration, {_shown(after)} "
             "after it",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     if not types.elem_type(carried.body_input):
-        raise Refused(
+        raise site.refused(
             "unknown-type",
             f"the element type of the carried {carried.body_input!r} is neither declared nor "
             "inferred",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
 
 
 def _element(site: Site, types: BodyTypes, name: str) -> None:
     """Check that the type and the rank of a collected element are known."""
     if types.elem_type(name) in (0, TensorProto.UNDEFINED):
-        raise Refused(
+        raise site.refused(
             "unknown-type",
             f"the element type of the collected {name!r} is neither declared nor inferred",
-            [site.path, name],
+            name,
         )
     if types.dims(name) is None:
-        raise Refused(
+        raise site.refused(
             "unknown-rank",
             f"the rank of the collected {name!r} is neither declared nor inferred",
-            [site.path, name],
+            name,
         )
 
 

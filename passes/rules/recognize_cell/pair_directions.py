@@ -11,7 +11,7 @@ from passes.analysis.safety.randomness import is_pure
 from passes.ir.attributes import attribute, attribute_proto, has, has_references, text
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
@@ -137,10 +137,10 @@ def _check(site: Site, other: NodeProto) -> list[NodeProto]:
     ]
     if any(scaled) or _terms(node) != _terms(other):
         sentence = "the operator of the other direction has other attributes, or scaled activations"
-        raise Refused("attributes", sentence, [site.path, other.name])
+        raise site.refused("attributes", sentence, other.name)
     made: dict[tuple[str, str], list[NodeProto]] = {}
     if not _same(site, _at(node.input, _LENGTHS), _at(other.input, _LENGTHS), made):
-        raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
+        raise site.refused("lengths", "the other direction has other sequence_lens")
     found = {one.output[0]: one for pair in made.values() for one in pair}
     return sorted(found.values(), key=lambda one: site.graph.positions[one.output[0]])
 
@@ -187,7 +187,7 @@ def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, lis
             node = copied(between[-1])
             if op_of(node) != "Unsqueeze" or any(map(is_late, node.input)):
                 sentence = "an operand of the other direction is computed after this one"
-                raise Refused("operands", sentence, [site.path, name])
+                raise site.refused("operands", sentence, name)
             moved.input[place] = node.output[0] = author.fresh(name)
             author.adopt([node])
     return moved, between
@@ -217,7 +217,7 @@ def _joined(site: Site, author: Author, own: str, theirs: str, axis: int) -> str
     given = own or theirs
     kind = elem_type_of(site.type_of(given))
     if not kind and not (own and theirs):
-        raise Refused("operands", "an operand has an unknown type", [site.path, given])
+        raise site.refused("operands", "an operand has an unknown type", given)
     parts = [
         author.value(value, "own")
         if value is not None

@@ -75,7 +75,7 @@ def drop_sequences(site: Site) -> Edit:
     node = site.node
     if not is_settled(node):
         what = f"callers of the function around choose an attribute of {op_of(node)}"
-        raise Refused("attribute-reference", what, [site.path])
+        raise site.refused("attribute-reference", what)
     if not any(_uses(site, name) for name in node.output if name) and _may_go(site, node):
         return Edit((), note="unused", covered=_unused(site, ()), claim=Claim(proof=_PROOF))
     read = _READS.get(op_of(node))
@@ -86,7 +86,7 @@ def drop_sequences(site: Site) -> Edit:
             if isinstance(user, str) or op_of(user) not in OPERATORS:
                 user = user if isinstance(user, str) else op_of(user)
                 what = f"the sequence or optional {name!r} is needed as it is, by {user}"
-                raise Refused("used-as-sequence", what, [site.path, name])
+                raise site.refused("used-as-sequence", what, name)
     if op_of(node) == "SequenceMap":
         return map_out(site)
     if op_of(node) == "SplitToSequence":
@@ -242,7 +242,7 @@ def _join(site: Site) -> Edit:
     held = elements_of(site, name)
     if not held.names:
         what = f"ConcatFromSequence fails on {name!r}, which is empty, and so must the new model"
-        raise Refused("empty", what, [site.path, name])
+        raise site.refused("empty", what, name)
     axis, parts = attribute(site.node, "axis", 0) or 0, held.names
     if attribute(site.node, "new_axis", 0) == 1:
         parts = tuple(spelling.unsqueeze(author, part, axis) for part in parts)
@@ -255,7 +255,7 @@ def _get(site: Site) -> Edit:
     optional, nodes = _optional(site, name)
     if optional is not None and not any(optional.input):
         what = f"the optional {name!r} is empty, which fails, and so must the new model"
-        raise Refused("empty", what, [site.path, name])
+        raise site.refused("empty", what, name)
     element = name if optional is None else optional.input[0]
     author.op("Identity", element, outputs=site.node.output)
     return _edit(site, author, "the element", nodes)
@@ -278,7 +278,7 @@ def _optional(site: Site, name: str) -> tuple[NodeProto | None, list[NodeProto]]
     known = site.type_of(name)
     if known is None or known.WhichOneof("value") not in ("tensor_type", "sequence_type"):
         what = f"whether the optional {name!r} has an element is known only at run time"
-        raise Refused("element-unknown", what, [site.path, name])
+        raise site.refused("element-unknown", what, name)
     return None, []
 
 

@@ -170,7 +170,7 @@ class _Choice:
         return sorted(with_sources(self.body, chosen, self.batchable.plain | self.batchable.moving))
 
     def _refusal(self, code: str, sentence: str) -> Refused:
-        return Refused(code, sentence, [self.body.site.path])
+        return self.body.site.refused(code, sentence)
 
     def _allowed(self) -> set[int]:
         """The nodes within the budget whose inputs are, too."""

@@ -79,7 +79,7 @@ def unroll(site: Site) -> Edit:
     bound = bound_of(site, form)
     drawing = first_random(site.model, form.body.node) if bound.size > 1 else None
     if drawing is not None:
-        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+        raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
     if bound.exact:
@@ -97,15 +97,14 @@ def unroll(site: Site) -> Edit:
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
     if site.target < HAS_CONSTANT_OF_SHAPE:
-        raise Refused(
+        raise site.refused(
             "opset-too-old",
             f"the loop may end before its bound, but opset {site.target} has no Where and no "
             f"ConstantOfShape, which came with opset {HAS_CONSTANT_OF_SHAPE}",
-            [site.path],
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
-        raise Refused("inner-check", "the loop is in a body or function", [site.path])
+        raise site.refused("inner-check", "the loop is in a body or function")
     mode = site.options.bounded
     reason = _objection(site, form)
     if mode == "select" and reason is not None:
@@ -151,4 +150,4 @@ def _changing(site: Site, form: LoopForm) -> Set[str]:
 
 
 def _because(why: str, site: Site, *culprits: str) -> Refused:
-    return Refused("not-speculatable", why, [site.path, *culprits])
+    return site.refused("not-speculatable", why, *culprits)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given
+from passes.binding.dims import declare_sizes, dims_of_inputs, write_sizes
+from passes.binding.inputs import Binding, as_given
 from passes.choices import Assumption, RuleOptions
-from passes.dims import declare_sizes, dims_of_inputs, write_sizes
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -55,7 +55,7 @@ class Promises:
         )
 
     def __bool__(self) -> bool:
-        return self.max_trips is not None or self.non_empty
+        return bool(self.given) or self.max_trips is not None or self.non_empty
 
     def sentences(self) -> Iterator[str]:
         """Each promise in words, after its option."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.prove.algebra import EXACT_OPERATORS
 from passes.verify.prove.drawn.symbols import Terms, name_of, numbers
 from passes.verify.prove.families import ACTIVATIONS
+from passes.verify.prove.terms.algebra import EXACT_OPERATORS
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
 
