@@ -13,6 +13,10 @@ from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.converters.writing.expansion import expand
 from passes.types.value_types import elem_type_of
 
+for _op in ("Elu", "HardSigmoid", "HardSwish", "Mish", "Selu", "ThresholdedRelu"):
+    identical(_op, 22)
+identical("Celu", 28)
+
 expanded("Celu", 12)
 expanded("Gelu", 20)
 expanded("HardSwish", 14)

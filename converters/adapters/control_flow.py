@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper
@@ -32,18 +33,17 @@ def _returned(node: NodeProto, ctx: Conversion) -> Iterator[tuple[str, TypeProto
             yield name, known
 
 
-def _optional(node: NodeProto, ctx: Conversion) -> str:
+def _passing(kind: str, since: int, node: NodeProto, ctx: Conversion) -> str:
+    """An objection to a sequence or optional before the opset in which it may be passed on."""
     for name, known in _returned(node, ctx):
-        if known.HasField("optional_type"):
-            return f"{op_of(node)} passes on {name!r}, an optional, for which it takes opset 16"
+        if known.WhichOneof("value") == f"{kind}_type":
+            article = "an" if kind == "optional" else "a"
+            what = f"passes on {name!r}, {article} {kind}"
+            return f"{op_of(node)} {what}, for which it takes opset {since}"
     return ""
 
 
-def _sequence(node: NodeProto, ctx: Conversion) -> str:
-    for name, known in _returned(node, ctx):
-        if known.HasField("sequence_type"):
-            return f"{op_of(node)} passes on {name!r}, a sequence, for which it takes opset 13"
-    return ""
+_optional, _sequence = partial(_passing, "optional", 16), partial(_passing, "sequence", 13)
 
 
 def _two_shapes(node: NodeProto, ctx: Conversion) -> str:

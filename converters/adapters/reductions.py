@@ -135,7 +135,6 @@ def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 _FIRST = np.iinfo(np.int64).min  # the end of a Slice that goes back to the first element
-_LAST = np.iinfo(np.int64).max  # and of one that goes on to the last
 
 
 for _op in ("ArgMax", "ArgMin"):
@@ -192,7 +191,7 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ctx.made.expanded.add(end)
     ctx.adopt(scan)
     if may_be_empty:
-        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, _LAST)))
+        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, spelling.LAST)))
     return ctx.last(node, "Transpose", found, perm=perm)
 
 

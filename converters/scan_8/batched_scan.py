@@ -139,11 +139,8 @@ def row_type(site: Site, names: Sequence[str]) -> RowType:
     elem_type = next((elem_type_of(one) for one in types if elem_type_of(one)), 0)
     shapes = [dims for one in types if (dims := dims_of(one)) is not None]
     if not elem_type:
-        raise site.refused(
-            "unknown-type",
-            f"the element type of {names[0]!r} in the body is neither declared nor inferred",
-            names[0],
-        )
+        what = f"the element type of {names[0]!r} in the body is neither declared nor inferred"
+        raise site.refused("unknown-type", what, names[0])
     if not shapes:
         raise site.refused(
             "unknown-rank",

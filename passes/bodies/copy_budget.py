@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
+from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
+from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site, Slot
 from passes.writing.draft import ITERATION_KEY
@@ -111,6 +114,13 @@ def _cost_of(form: LoopForm) -> Cost:
     nodes = sum(len(graph.node) for graph in graphs) + len(form.scanned)
     weights = sum(tensor.ByteSize() for graph in graphs for tensor in graph.initializer)
     return Cost(max(1, nodes), max(0, form.body.ByteSize() - weights))
+
+
+def refuse_random(site: Site, nodes: Iterable[NodeProto]) -> None:
+    """Refuse to write nodes of a body more than once if one of them draws random numbers."""
+    drawing = first_random(site.model, nodes)
+    if drawing is not None:
+        raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
 
 
 def _written_earlier(site: Site) -> Cost:

@@ -9,7 +9,7 @@ from typing import Protocol
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor, sparse_constant
+from passes.ir.constants import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import replace_all

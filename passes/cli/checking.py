@@ -30,7 +30,7 @@ from passes.cli.running import (
     write_page,
 )
 from passes.commands.declaring import Help
-from passes.commands.delivery import Force, Paged, Reporting
+from passes.commands.delivery import CLI, Force, Paged, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from passes.targets.remedies import Remedies
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +50,12 @@ class Check(Executing, Binding, Reporting, Paged):
         str | None,
         Help("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
     ] = None
-    all_targets: Annotated[bool, Help("Check the model against every target.", shown=_CLI)] = False
+    all_targets: Annotated[bool, Help("Check the model against every target.", shown=CLI)] = False
     fix: Annotated[
         bool,
         Help(
             "Run the commands that clear most findings, verified, and write the outcome.",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = False
     run: Annotated[
@@ -64,7 +63,7 @@ class Check(Executing, Binding, Reporting, Paged):
         Help(
             "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
             "it with the original in the reference executor.",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = False
     max_trips: MaxTrips = None
@@ -73,12 +72,12 @@ class Check(Executing, Binding, Reporting, Paged):
         Help(
             "Write a small model of the first node of each kind of finding to this folder.",
             metavar="DIR",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
     output: Annotated[
         str | os.PathLike[str] | None,
-        Help("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write it; beside the model by default.", metavar="OUT", shown=CLI),
     ] = None
     force: Force = False
 
@@ -190,9 +189,7 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     if not profile.runtime:
         raise WrongUsage(f"--run: there is no executor for {profile.name}")
     inputs = None if options.inputs is None else Path(options.inputs)
-    with progress() as say:
-        if say is not None:
-            say(f"running on {profile.runtime}")
+    with progress(f"running on {profile.runtime}"):
         budget, seed = options.verify_budget, options.seed
         bound = _binding(options)
         found = compared_files(original, outcome, profile.runtime, inputs, budget, seed, bound)

@@ -132,6 +132,5 @@ def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
 
 def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:
     """Make typer see these parameters of a function that takes any keywords."""
-    # inspect.signature reads it; a function has no such attribute in the type stubs
-    function.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
+    function.__dict__["__signature__"] = Signature(list(parameters))  # inspect.signature reads it
     function.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -128,9 +128,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
             old, new = bound(promised, *loaded)
         feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
         executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
-        with progress() as say:
-            if say is not None:
-                say("proving")
+        with progress("proving"):
             found = judging.judge(old, new, options.budget, executing, Promises.of([promised]))
     proof = found.proof
     if options.json is not None:

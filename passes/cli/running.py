@@ -260,12 +260,12 @@ def _silence(stream: IO[str]) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
-    """Show progress on a line of stderr, if that is a terminal."""
+def progress(first: str = "") -> Iterator[Callable[[str], None] | None]:
+    """Show progress on a line of stderr, `first` this, if that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
+    with Console(stderr=True).status(first) as status:
         yield status.update

@@ -83,9 +83,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
             limits=Limits(options.verify_budget),
             tolerance=options.tolerance,
         )
-        with progress() as say:
-            if say is not None:
-                say("verifying")
+        with progress("verifying"):
             verification = compare_models(old, new, options.executor, terms)
     opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
     checked = Checked.of(verification)

@@ -21,7 +21,7 @@ from passes.cli.parameters import (
 )
 from passes.cli.running import beside, check_report, complain, failing, progress, write
 from passes.commands.declaring import Help, WrongValue
-from passes.commands.delivery import Force, Reporting
+from passes.commands.delivery import CLI, Force, Reporting
 from passes.commands.options import ExecutingBoth
 from passes.errors import PassesError, WrongUsage
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from passes.streaming.plan import State
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 _PAIR = "IN=OUT"
 
 
@@ -53,7 +52,7 @@ class _Writing(ExecutingBoth, Reporting):
     ] = ()
     output: Annotated[
         str | os.PathLike[str] | None,
-        Help("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write the model; beside it by default.", metavar="OUT", shown=CLI),
     ] = None
     force: Force = False
 
@@ -116,7 +115,7 @@ class Stream(_Writing):
             "Where to write a model that computes what states start with, if that is computed from "
             "inputs.",
             metavar="FILE",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
 
@@ -202,9 +201,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         proto = load_checked(model)[0].proto
         inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
         judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
-        with progress() as say:
-            if say is not None:
-                say("running chunks")
+        with progress("running chunks"):
             made = _made(model, options, judge, target)
         if first and made.initial is None:
             raise WrongUsage(f"{model}: no state needs --initial, none is computed from inputs")

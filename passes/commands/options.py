@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -168,7 +169,7 @@ ProofBudget = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Executing, Binding, Converting):
+class Options(Executing, Binding, Converting, ABC):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
     docstring, which is the help, and the `schedule` of phases that it runs."""
 
@@ -216,9 +217,9 @@ class Options(Executing, Binding, Converting):
     progress: Annotated[Callable[[str], None] | None, Help(shown=frozenset({"api"}))] = None
 
     @property
+    @abstractmethod
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
-        raise NotImplementedError  # each command has its own
 
     @property
     def profile(self) -> Profile | None:

@@ -14,6 +14,7 @@ from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
+from passes.engine.splicing import splice
 from passes.engine.template import Filled, Templated, Templates
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
@@ -27,7 +28,6 @@ from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
 from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
-from passes.writing.splicing import splice
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice

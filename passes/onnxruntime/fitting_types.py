@@ -107,7 +107,7 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
     if not any(map(fitting.objects, needs)):
         return edit
     results = {name for node in (*gone, site.node) for name in node.output}
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     nodes = _Level(fitting, _Scope(site.target, known, functions), author).fitted(
         edit.nodes, results
     )

@@ -17,7 +17,7 @@ from passes.rule import Edit, Rule, Site
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.verifying import verify_rounds
-from passes.verify.weight_file import WeightFile
+from passes.verify.rewrites.weight_file import WeightFile
 
 DRAWN = np.random.default_rng(0).standard_normal((600, 512), dtype=np.float32)
 #: An odd number of bytes, so that what lies behind it must be aligned.

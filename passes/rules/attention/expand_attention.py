@@ -40,7 +40,7 @@ def expand_attention(site: Site) -> Edit:
         raise NothingToDo
     if site.opset < SLICE_HAS_INPUTS:
         raise site.refused("opset-too-old", f"the opset is {site.opset}, below {SLICE_HAS_INPUTS}")
-    author = Author(site.target, site.names, site.node.name or "attention")
+    author = Author.at(site, "attention")
     if op_of(site.node) in CONVOLUTION:
         write_convolution(site, author)
         note = "Conv"

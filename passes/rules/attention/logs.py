@@ -47,11 +47,8 @@ class Logs:
         elif (node is not None and op_of(node) in _POSITIVE) or self._is_positive(source.name):
             log = author.op("Log", self.writer.factor(plain, order))
         else:
-            raise self.body.site.refused(
-                "negative",
-                f"the decay {factor.name!r} may be negative, and has no log",
-                factor.name,
-            )
+            what = f"the decay {factor.name!r} may be negative, and has no log"
+            raise self.body.site.refused("negative", what, factor.name)
         return author.op("Neg", log) if factor.inverse else log
 
     def _source(self, factor: Factor) -> Factor:

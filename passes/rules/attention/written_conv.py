@@ -13,7 +13,6 @@ from passes.types.value_types import dims_of, is_static
 from passes.writing import spelling
 from passes.writing.author import Author
 
-_END = (1 << 63) - 1
 #: Attributes that it is not written with, by their defaults.
 _DEFAULTS = {"ndim": 1, "state_window": 0, "state_length": 0, "state_channels_last": -1}
 _MORE = ("state_update_capacity", "input_channel_offset", "input_channels")
@@ -57,7 +56,7 @@ def write_convolution(site: Site, author: Author) -> None:
         read = _of_taps(author, whole, weight, bias, channels, size, step)
     if text(node, "activation", "none") != "none":
         read = author.op("Mul", read, author.op("Sigmoid", read))
-    results = [read, spelling.part(author, whole, 2, -before or _END, _END)]
+    results = [read, spelling.part(author, whole, 2, -before or spelling.LAST, spelling.LAST)]
     for value, output in zip(results, node.output, strict=False):
         if output:
             author.name_as(turned(value), output)
@@ -69,7 +68,9 @@ def _of_taps(
     """Return the result of a Conv, also for no position: a Conv needs one."""
     parts = []
     for tap in range(size):
-        part = spelling.part(author, whole, 2, tap * step, -(size - 1 - tap) * step or _END)
+        part = spelling.part(
+            author, whole, 2, tap * step, -(size - 1 - tap) * step or spelling.LAST
+        )
         factor = spelling.part(author, weight, 2, tap, tap + 1)
         factor = author.op("Reshape", factor, author.ints(channels, 1))
         parts.append(author.op("Mul", part, factor))

@@ -209,11 +209,8 @@ class Comparisons:
     def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
         elem_type = self._refuse_floats(counter, bound)
         if counter.value is None:
-            raise self.site.refused(
-                "no-counter",
-                f"{counter.name!r} in the condition is no number that grows by a constant step",
-                counter.name,
-            )
+            what = f"{counter.name!r} in the condition is no number that grows by a constant step"
+            raise self.site.refused("no-counter", what, counter.name)
         if bound.value is None or _slope(bound.value):
             raise self.site.refused(
                 "bound-varies",

@@ -14,7 +14,6 @@ from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied, replace_all
-from passes.ir.scope import Place
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes
@@ -115,15 +114,10 @@ def flatten_scan(site: Site) -> Edit:
 
 def _around(site: Site) -> Site | None:
     """The site of the Scan around this one; None where there is none."""
-    scope = site.scope
-    if scope.outer is None:
+    place = site.scope.holder
+    if place is None or not considers(place.node, site.opset, site.target):
         return None
-    index = scope.key[-2]
-    assert isinstance(index, int)
-    node = scope.outer.owner.node[index]
-    if not considers(node, site.opset, site.target):
-        return None
-    return replace(site, place=Place(node, index, scope.outer), names=Names())
+    return replace(site, place=place, names=Names())
 
 
 def _flattens(site: Site) -> bool:
@@ -138,7 +132,7 @@ def _flattens(site: Site) -> bool:
 
 def _flattened(site: Site) -> Edit:
     nest = Nest.of(site)
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     grids = [grid for _, grid in nest.scanned]
     rows = known_length(site, author, [Scanned(grid.tensor, "", grid.across) for grid in grids])
     length = known_length(site, author, [Scanned(grid.tensor, "", grid.along) for grid in grids])

@@ -137,11 +137,8 @@ class GridAxes:
         sizes = [self.length[0], *grid.element]
         count = prod(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in sizes)
         if count * item_bytes(grid.elem_type) > _MOST_MOVED:
-            raise self.site.refused(
-                "not-worth-it",
-                f"{grid.tensor!r} must be {done}, which costs more than the inner Scans",
-                grid.tensor,
-            )
+            what = f"{grid.tensor!r} must be {done}, which costs more than the inner Scans"
+            raise self.site.refused("not-worth-it", what, grid.tensor)
 
 
 def _is_turned(grid: Grid) -> bool:

@@ -110,11 +110,8 @@ class _Matching:
         varying = set(self.outer.body_inputs) - {*self.outer.constant_inputs}
         read = [name for name in self.inner.captured if self._origin(name) in varying]
         if read:
-            raise self.site.refused(
-                "reads-row",
-                f"the body of the inner Scan reads {read[0]!r}, which differs between rows",
-                *read,
-            )
+            what = f"the body of the inner Scan reads {read[0]!r}, which differs between rows"
+            raise self.site.refused("reads-row", what, *read)
 
     def _carried(self) -> Iterator[Carried]:
         """The carried values of the outer Scan, each of which the inner one must carry on."""
@@ -128,11 +125,8 @@ class _Matching:
             yield Carried(carried.initial, through.body_input, through.body_output, carried.final)
 
     def _other_states(self, *culprits: str) -> Refused:
-        return self.site.refused(
-            "other-states",
-            "the inner Scan does not carry on just the states with which a row begins",
-            *culprits,
-        )
+        what = "the inner Scan does not carry on just the states with which a row begins"
+        return self.site.refused("other-states", what, *culprits)
 
     def _scanned(self) -> Iterator[tuple[Scanned, Grid]]:
         """Each row that the inner Scan scans, which the outer one must scan too."""
@@ -164,11 +158,8 @@ class _Matching:
             if collected.tensor not in origins
         ]
         if odd:
-            raise self.site.refused(
-                "other-outputs",
-                f"the Scans do not collect the same: only one of them collects {odd[0]!r}",
-                *odd,
-            )
+            what = f"the Scans do not collect the same: only one of them collects {odd[0]!r}"
+            raise self.site.refused("other-outputs", what, *odd)
         for collected, name in zip(self.outer.collected, origins, strict=True):
             row = inner[name]
             self._refuse_turned(row.reversed, collected.reversed, name)

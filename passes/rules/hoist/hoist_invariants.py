@@ -115,7 +115,7 @@ class _Writing:
             self._declare_collected()
         hoisting = Hoisting(site, moving, names)
         hoisting.run(self.level)
-        author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        author = Author.at(site)
         author.adopt(hoisting.plain.nodes, hoisting.initializers)
         value_info = hoisting.plain.value_info
         if hoisting.guarded.nodes:

@@ -49,7 +49,7 @@ def lower_scan(site: Site) -> Edit:
     - `attribute-reference`: a function attribute decides how many tensors it scans, or how
     """
     form = LoopForm.from_node(site.node, site.opset)
-    lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
+    lowering = _Lowering(site, form, Author.at(site, "loop"))
     lowering.write()
     author = lowering.author
     nodes = tuple(author.nodes)

@@ -123,11 +123,8 @@ def _read(inner: Author, scanned: Scanned, index: str, name: str, site: Site) ->
     """Read the element of a scanned tensor for this iteration, under its name in the body."""
     elem_type = elem_type_of(site.type_of(scanned.tensor))
     if not elem_type:
-        raise site.refused(
-            "unknown-type",
-            f"the type of the scanned {scanned.tensor!r} is neither declared nor inferred",
-            scanned.tensor,
-        )
+        what = f"the type of the scanned {scanned.tensor!r} is neither declared nor inferred"
+        raise site.refused("unknown-type", what, scanned.tensor)
     if elem_type != TensorProto.STRING:
         inner.op("Gather", scanned.tensor, index, outputs=[name], axis=scanned.axis)
         return

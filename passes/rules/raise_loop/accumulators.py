@@ -160,11 +160,8 @@ class _Finder:
         for join in joins:
             dims = self.types.dims(node.input[1])
             if dims is None or not -len(dims) - join.stacks <= join.axis < len(dims) + join.stacks:
-                raise self.site.refused(
-                    "unknown-rank",
-                    f"the rank of {node.input[1]!r}, which is collected, is unknown",
-                    node.input[1],
-                )
+                what = f"the rank of {node.input[1]!r}, which is collected, is unknown"
+                raise self.site.refused("unknown-rank", what, node.input[1])
             if not join.stacks:
                 self._same_size(carried, node.input[1], dims[join.axis])
         return Accumulator(carried, position, node.input[1], 0, True, joins=joins)

@@ -192,8 +192,5 @@ class Buffers:
         open_dims = {dim for dim in buffer[1:] if not isinstance(dim, int)}
         one_row = len(dims) < len(buffer) or dims[0] == 1
         if row != buffer[1:] or not one_row or not open_dims <= self.types.invariant:
-            raise self.site.refused(
-                "element-shape",
-                f"{element!r} is not proven to be one row of {carried.body_input!r}",
-                element,
-            )
+            what = f"{element!r} is not proven to be one row of {carried.body_input!r}"
+            raise self.site.refused("element-shape", what, element)

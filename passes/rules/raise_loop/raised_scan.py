@@ -170,11 +170,8 @@ def _joined(
     rows = _elements(raising, body, accumulator, axis, join.stacks, join)
     producer = raising.integers.producer(accumulator.carried.initial)
     if producer is None or op_of(producer) not in ("SequenceEmpty", "SequenceConstruct"):
-        raise raising.site.refused(
-            "sequence-initial",
-            f"it is not proven that the sequence {accumulator.carried.initial!r} starts empty",
-            accumulator.carried.initial,
-        )
+        what = f"it is not proven that the sequence {accumulator.carried.initial!r} starts empty"
+        raise raising.site.refused("sequence-initial", what, accumulator.carried.initial)
     begins_with = "" if op_of(producer) == "SequenceEmpty" else accumulator.carried.initial
     return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
 

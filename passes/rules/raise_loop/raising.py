@@ -18,7 +18,7 @@ from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.raise_loop.accumulators import Accumulator, find_accumulators
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.read_range import ReadRange, window_of
@@ -149,21 +149,20 @@ def _refuse_uncounted(trips: TripCount) -> None:
         Refused: `condition` where the body computes when to end, `endless` where nothing ends
             it, `no-iteration` where it never runs.
     """
-    path = trips.site.path
     if trips.ends_early:
         assert trips.form.condition is not None
         ends = trips.form.condition.body_output
-        raise Refused(
+        raise trips.site.refused(
             "condition",
             f"whether the loop continues is computed in its body as {ends!r}, so its trip count is "
             "not known before it runs",
-            [path, ends],
+            ends,
         )
     if trips.unlimited:
-        raise Refused("endless", "the loop has no trip count and nothing ends it", [path])
+        raise trips.site.refused("endless", "the loop has no trip count and nothing ends it")
     if trips.size.number is not None and trips.size.number < 1:
         sentence = f"the trip count is {trips.size.number}: the body never runs"
-        raise Refused("no-iteration", sentence, [path])
+        raise trips.site.refused("no-iteration", sentence)
 
 
 def _windows(
@@ -249,17 +248,11 @@ def check_carried(site: Site, carried: Carried, types: BodyTypes) -> None:
 def _element(site: Site, types: BodyTypes, name: str) -> None:
     """Check that the type and the rank of a collected element are known."""
     if types.elem_type(name) in (0, TensorProto.UNDEFINED):
-        raise site.refused(
-            "unknown-type",
-            f"the element type of the collected {name!r} is neither declared nor inferred",
-            name,
-        )
+        what = f"the element type of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-type", what, name)
     if types.dims(name) is None:
-        raise site.refused(
-            "unknown-rank",
-            f"the rank of the collected {name!r} is neither declared nor inferred",
-            name,
-        )
+        what = f"the rank of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-rank", what, name)
 
 
 def _shown(dims: Sequence[Dim] | None) -> str:

@@ -74,12 +74,10 @@ def check_left(body: TimeBody) -> None:
     Raises:
         Refused: `not-worth-it` where it is.
     """
-    site, scope = body.site, body.site.scope
-    if scope.outer is None or scope.key[-1] != "else_branch" or site.options.no_branches:
+    site, holder = body.site, body.site.scope.holder
+    if holder is None or site.scope.key[-1] != "else_branch" or site.options.no_branches:
         return
-    index = scope.key[-2]
-    assert isinstance(index, int)
-    branches = dict(scoping.subgraphs(scope.outer.owner.node[index]))
+    branches = dict(scoping.subgraphs(holder.node))
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
     initials = {state.initial for state in body.form.carried}

@@ -64,12 +64,9 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
             raise Refused("collected", what, [path, row.tensor])
     for collected in form.collected:
         if collected.tensor and read.origin(collected.body_output) not in outputs:
-            raise Refused(
-                "collected",
-                f"{collected.body_output!r} is collected, but the operator returns "
-                f"{h.body_output!r}",
-                [path, collected.tensor],
-            )
+            other = f"{collected.body_output!r} is collected"
+            what = f"{other}, but the operator returns {h.body_output!r}"
+            raise Refused("collected", what, [path, collected.tensor])
     check_dropped(whole, sorted(whole.unread))
     return cell
 

@@ -178,13 +178,9 @@ def _edit(
     )
 
 
-def _author(site: Site) -> Author:
-    return Author(site.target, site.names, site.node.name or op_of(site.node).lower())
-
-
 def _at(site: Site) -> Edit:
     """Write what the site's node reads, and what others read of the same sequence: one region."""
-    author, slices = _author(site), slices_of(site, site.node.input[0])
+    author, slices = Author.at(site), slices_of(site, site.node.input[0])
     others = _known_reads(site)
     nodes = [site.node, *others.values()]
     positions = context_of(site, dict.fromkeys(node.input[1] for node in nodes))
@@ -218,7 +214,7 @@ def _known_reads(site: Site) -> dict[int, NodeProto]:
 
 
 def _length(site: Site) -> Edit:
-    author, slices = _author(site), slices_of(site, site.node.input[0])
+    author, slices = Author.at(site), slices_of(site, site.node.input[0])
     if slices is not None:
         sliced.measure(site, author, slices)
         return _edit(site, author, "the size of an axis", slices.nodes)
@@ -227,7 +223,7 @@ def _length(site: Site) -> Edit:
 
 
 def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
-    author = _author(site)
+    author = Author.at(site)
     tensor = numpy_helper.from_array(value)
     author.adopt([helper.make_node("Constant", [], site.node.output, value=tensor)])
     return _edit(site, author, "known", context)
@@ -235,7 +231,7 @@ def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
 
 def _join(site: Site) -> Edit:
     name, (output,) = site.node.input[0], site.node.output
-    author, slices = _author(site), slices_of(site, name)
+    author, slices = Author.at(site), slices_of(site, name)
     if slices is not None and sliced.suits(site, slices, site.node):
         sliced.join(site, author, slices)
         return _edit(site, author, "the tensor", slices.nodes)
@@ -251,7 +247,7 @@ def _join(site: Site) -> Edit:
 
 
 def _get(site: Site) -> Edit:
-    (name,), author = site.node.input, _author(site)
+    (name,), author = site.node.input, Author.at(site)
     optional, nodes = _optional(site, name)
     if optional is not None and not any(optional.input):
         what = f"the optional {name!r} is empty, which fails, and so must the new model"

@@ -83,17 +83,11 @@ def _writer(site: Site, integers: Integers, name: str) -> NodeProto:
     node = integers.producer(name)
     made = None if node is None else op_of(node)
     if node is None or not is_settled(node) or made not in (*OPERATORS, *_CHANGING):
-        raise site.refused(
-            "length-unknown",
-            f"how many elements {name!r} has is unknown: it is {_origin(site, name, node)}",
-            name,
-        )
+        what = f"how many elements {name!r} has is unknown: it is {_origin(site, name, node)}"
+        raise site.refused("length-unknown", what, name)
     if not integers.same_meaning(node, name):
-        raise site.refused(
-            "hidden",
-            f"the body has other values of the names that {op_of(node)} {name!r} reads",
-            name,
-        )
+        what = f"the body has other values of the names that {op_of(node)} {name!r} reads"
+        raise site.refused("hidden", what, name)
     if made in ("SequenceMap", "SplitToSequence", "OptionalGetElement"):
         raise NothingToDo  # it is rewritten, or refused, itself
     return node
@@ -133,11 +127,8 @@ def _place(
     given = node.input[operand] if operand < len(node.input) else ""
     number = number_of(integers.outside(given)) if given else default
     if number is None:
-        raise site.refused(
-            "position-unknown",
-            f"{given!r}, a position in the sequence {node.input[0]!r}, is known only at run time",
-            given,
-        )
+        what = f"{given!r}, a position in the sequence {node.input[0]!r}, is known only at run time"
+        raise site.refused("position-unknown", what, given)
     count = last + 1 if op_of(node) != "SequenceInsert" else last
     if not -count <= number <= last:
         raise site.refused(

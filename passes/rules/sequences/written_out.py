@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.bodies.copy_budget import allow
+from passes.bodies.copy_budget import allow, refuse_random
 from passes.bodies.iteration import write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
 from passes.ir.versions import AXES_ARE_INPUTS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
@@ -32,7 +30,7 @@ def split_up(site: Site) -> Edit:
     Raises:
         Refused: `length-unknown`, `keepdims-unclear`, `type-unknown` or `too-many-nodes`.
     """
-    node, author = site.node, Author(site.target, site.names, site.node.name or "split")
+    node, author = site.node, Author.at(site, "split")
     given = len(node.input) > 1 and bool(node.input[1])
     keeps = attribute(node, "keepdims", 1) != 0
     sizes = _sizes(site, given)
@@ -142,9 +140,7 @@ class _Mapping:
                     name,
                 )
         (body,) = [graph for _, graph in scoping.subgraphs(node)]
-        drawing = first_random(site.model, body.node) if count > 1 else None
-        if drawing is not None:
-            raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
+        refuse_random(site, body.node if count > 1 else ())
         allow(site, LoopForm(Kind.LOOP, body), count)
         author = Author(site.target, site.names, node.name or "map")
         shared = SharedBody.of(body, author, site.is_visible)

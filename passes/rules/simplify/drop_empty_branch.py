@@ -96,11 +96,8 @@ def drop_empty_branch(site: Site) -> Edit:
     for level, may_run in ((some, runs_on_empty), (none, is_removable)):
         for node in level.graph.node:
             if not may_run(level, node):
-                raise site.refused(
-                    "may-fail",
-                    f"{op_of(node)} {list(node.output)} could fail on empty inputs",
-                    *node.output,
-                )
+                what = f"{op_of(node)} {list(node.output)} could fail on empty inputs"
+                raise site.refused("may-fail", what, *node.output)
     return _first(site, "for empty inputs, too")
 
 

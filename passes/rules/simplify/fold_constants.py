@@ -98,7 +98,7 @@ def _with_fixed_head(site: Site) -> Edit:
             rules follow.
     """
     count = TripCount(site, LoopForm.from_node(site.node, site.opset))
-    author = Author(site.target, site.names, site.node.name or "loop")
+    author = Author.at(site, "loop")
     node, context = copied(site.node), tuple[NodeProto, ...]()
     for position, name in enumerate(site.node.input[:2]):
         follows = position == 0 and count.size.number is not None

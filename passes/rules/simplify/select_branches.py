@@ -67,7 +67,7 @@ def select_branches(site: Site) -> Edit:
     elem_types = [
         choice.elem_type(position) if name else 0 for position, name in enumerate(site.node.output)
     ]
-    author = Author(site.target, site.names, site.node.name or "if")
+    author = Author.at(site, "if")
     bodies = [unpacked(site, part, author) for part in ("then_branch", "else_branch")]
     indices = [GraphIndex(body.graph) for body in bodies]
     condition = spelling.scalar(author, site.node.input[0], site.type_of(site.node.input[0]))

@@ -70,18 +70,12 @@ def scan_windows(site: Site) -> Edit:
         raise NothingToDo
     for window in found:
         if row_bytes(body, window.whole) > _MOST_BYTES:
-            raise site.refused(
-                "not-worth-it",
-                f"a window {window.whole!r} is large, and would be written for all iterations",
-                window.whole,
-            )
+            what = f"a window {window.whole!r} is large, and would be written for all iterations"
+            raise site.refused("not-worth-it", what, window.whole)
         if all_bytes(body, window.whole) > most_bytes(body):
-            raise site.refused(
-                "over-budget",
-                f"all windows {window.whole!r} together take more than --max-bytes",
-                window.whole,
-            )
-    author = Author(site.target, site.names, site.node.name or "scan")
+            what = f"all windows {window.whole!r} together take more than --max-bytes"
+            raise site.refused("over-budget", what, window.whole)
+    author = Author.at(site, "scan")
     scanned = [_written(body, author, window) for window in found]
     author.adopt([_scan(body, found, scanned).to_node()])
     return Edit(

@@ -129,11 +129,8 @@ class _Finding:
         """See that only what completes the window reads it without the newest element."""
         for name in {carried.body_input, *gone} - {whole}:
             if is_read(self.body, name, gone):
-                raise self.body.site.refused(
-                    "reads-window",
-                    f"{carried.body_input!r} is read before the newest element is in it",
-                    name,
-                )
+                what = f"{carried.body_input!r} is read before the newest element is in it"
+                raise self.body.site.refused("reads-window", what, name)
 
     def _refuse_sizes(self, window: Window, dims: Dims, new: str) -> None:
         own = self._dims(new)

@@ -7,11 +7,10 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.copy_budget import allow, refuse_copies_of_copies
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.choices import Peel
-from passes.ir.operators import is_loop_9, op_of
+from passes.ir.operators import is_loop_9
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Claim, Edit, Limit, Site, register
@@ -104,16 +103,11 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
     """
     if count.never_runs:
         raise site.refused("no-iteration", "the loop never runs")
-    drawing = first_random(site.model, form.body.node)
-    if drawing is not None:
-        raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
+    refuse_random(site, form.body.node)
     if last and count.ends_early:
         assert form.condition is not None
-        raise site.refused(
-            "condition",
-            "which iteration is the last is known only after it",
-            form.condition.body_output,
-        )
+        what = "which iteration is the last is known only after it"
+        raise site.refused("condition", what, form.condition.body_output)
     if count.unlimited and not count.ends_early:
         raise site.refused("endless", "the loop has no trip count and nothing ends it")
     if (count.static or 0) < 2:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.copy_budget import allow, refuse_copies_of_copies
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import LoopForm
@@ -62,9 +61,7 @@ def unroll_partial(site: Site) -> Edit:
         raise site.refused("condition", "a condition may end the loop before its count")
     if count.unlimited:
         raise site.refused("no-trip-count", "neither a count nor a condition ends the loop")
-    drawing = first_random(site.model, form.body.node)
-    if drawing is not None:
-        raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
+    refuse_random(site, form.body.node)
     factor = site.options.factor
     if count.static is not None and count.static <= factor:
         allow(site, form, count.static)
@@ -92,8 +89,5 @@ def _refuse_strings(site: Site, form: LoopForm) -> None:
             0,
             TensorProto.STRING,
         ):
-            raise site.refused(
-                "strings",
-                f"{collected.body_output!r} is collected, and may be strings",
-                collected.body_output,
-            )
+            what = f"{collected.body_output!r} is collected, and may be strings"
+            raise site.refused("strings", what, collected.body_output)

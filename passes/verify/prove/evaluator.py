@@ -19,7 +19,7 @@ from onnx import (
     numpy_helper,
 )
 
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label

@@ -149,6 +149,8 @@ def _attempt(
             raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
         manners = (stated.manner,)
     for manner in manners:
+        if manner.written_out and found is not None and _both_iterate(found):
+            continue
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
         tried = _guided(guide, before, after, promises, end, budget)
@@ -158,6 +160,13 @@ def _attempt(
             break
     assert found is not None
     return found
+
+
+def _both_iterate(found: Attempt) -> bool:
+    """Return whether both sides of what is not shown equal read a recurrence: to write its
+    iterations out shows no more, and takes the longest."""
+    sides = found.clues.terms[:2] if found.proof.code == "element" else ()
+    return bool(sides) and all(any(one.op == "rec" for one in subterms(side)) for side in sides)
 
 
 def _has_cells(model: Model) -> bool:

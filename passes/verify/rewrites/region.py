@@ -27,11 +27,11 @@ from passes.ir.names import Names
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.rule import Site
-from passes.types.likeness import digest_up_to_names
 from passes.types.value_types import INFERRED, Dim, dims_of, is_known, tensor_type
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 from passes.verify.inputs.hints import hints_for
+from passes.verify.rewrites.likeness import digest_up_to_names
 
 
 class CannotCut(Exception):

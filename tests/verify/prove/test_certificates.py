@@ -235,11 +235,6 @@ def test_bound_inputs_have_no_certificate() -> None:
         passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, dims={"T": 3})
 
 
-def test_a_proof_that_rests_on_promises_has_no_certificate() -> None:
-    with pytest.raises(CannotCertify, match="a proof with --assume non-empty has no certificate"):
-        passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, assume=["non-empty"])
-
-
 def test_a_manner_that_is_not_tried_proves_nothing() -> None:
     """Neg(a - b) is 0.0 where b - a is -0.0, unless products distribute over differences."""
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[N] a, float[N] b) => (float[N] y) '
@@ -283,3 +278,8 @@ def test_a_sentence_shows_no_control_characters_of_a_certificate() -> None:
         checked("lower/sum", lambda it: it["assumed"].append("\x9b31m\n" * 9999))
     assert str(found.value).isprintable()
     assert len(str(found.value)) < 300
+
+
+def test_a_proof_that_rests_on_promises_has_no_certificate() -> None:
+    with pytest.raises(CannotCertify, match="a proof with --assume non-empty has no certificate"):
+        passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, assume=["non-empty"])

@@ -14,7 +14,15 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- codes of proofs -->\n", "<!-- end of codes of proofs -->\n"
 #: The position of the code among the arguments.
-GIVES = {"NotProvable": 0, "_Unproven": 0, "Unequal": 0, "NotShown": 0, "Proof": 1, "why": 0}
+GIVES = {
+    "NotProvable": 0,
+    "_Unproven": 0,
+    "Unequal": 0,
+    "NotShown": 0,
+    "Proof": 1,
+    "why": 0,
+    "cannot": 0,
+}
 
 
 def table() -> str:

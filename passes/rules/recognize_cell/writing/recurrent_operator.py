@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from onnx import TensorProto, helper
 
@@ -35,8 +36,7 @@ class CellWriter:
     def __init__(self, body: TimeBody, plain: TimeBody, cell: Cell, ends: Ends | None) -> None:
         self.body, self.cell, self.form = plain, cell, body.form
         self.sizes = sizes_of(plain, ends)
-        site = body.site
-        self.author = Author(site.target, site.names, site.node.name or "scan")
+        self.author = Author.at(body.site, "scan")
         self.outputs: list[Carried | Collected] = [
             *(carried for carried in self.form.carried if carried.final),
             *(collected for collected in self.form.collected if collected.tensor),
@@ -170,7 +170,7 @@ class CellWriter:
             if self.ends:
                 rows = self.ends.collected(author, rows, spelling.squeeze(author, finals[0], 0))
             if moved:
-                place_rows(author, rows, collected.axis, rank, turned=turned, output=output)
+                place_rows(author, rows, replace(collected, tensor=output), rank, turned=turned)
 
     def _final(self, author: Author, value: str, initial: str, output: str) -> None:
         """Write a final state."""

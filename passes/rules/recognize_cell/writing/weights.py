@@ -10,8 +10,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
-from passes.ir.constant_nodes import constant_tensor
-from passes.ir.constants import Constants
+from passes.ir.constants import Constants, constant_tensor
 from passes.rules.recognize_cell.reading.forms import Cell
 from passes.rules.recognize_cell.reading.gates import Bias, Matrix
 from passes.rules.recognize_cell.reading.operator_steps import OperatorCell

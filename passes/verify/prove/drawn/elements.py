@@ -25,8 +25,6 @@ _ACTIVATIONS = {name.lower(): name for name in ACTIVATIONS}
 class Element:
     """One element: its term, and where that was made."""
 
-    __hash__ = None  # type: ignore[assignment]  # compared by terms
-
     def __init__(self, terms: Terms, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
         self.terms = terms
         self.kernel = kernel

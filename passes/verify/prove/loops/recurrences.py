@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import ml_dtypes
+import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
@@ -225,10 +227,7 @@ def _scan_8(call: Call, form: LoopForm) -> list[Array]:
 def _zero(dtype: str) -> object:
     if dtype == "string":
         return ""
-    import ml_dtypes  # noqa: F401  # names the small floats
-    import numpy as np
-
-    return np.zeros((), np.dtype(dtype))[()]
+    return np.zeros((), getattr(ml_dtypes, dtype, dtype))[()]
 
 
 def run(
@@ -400,12 +399,7 @@ def _more(before: Array, after: Array) -> tuple[Term, ...]:
     if before.rank != after.rank:
         raise NotProvable("state", "a state changes its rank")
     by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
-    return tuple(
-        one
-        if not one.free and algebra.is_not_negative(algebra.sub(one, algebra.one))
-        else algebra.zero
-        for one in by
-    )
+    return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
 
 
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:

@@ -350,7 +350,7 @@ class Relations:
             if self._parts(old, new):
                 return True
             ahead = algebra.sub(old.args[1], new.args[1])
-            if algebra.is_not_negative(algebra.sub(ahead, algebra.one)):
+            if algebra.is_positive(ahead):
                 new = None
             else:
                 old = None

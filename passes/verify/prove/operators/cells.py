@@ -261,7 +261,8 @@ def _run(
     names = ("h", "c")[: len(starts)]
     placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
-    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.op]
+    kinds: dict[str, Callable[..., list[Term]]]
+    kinds = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}
     memo: dict[Indices, list[Term]] = {}
 
     def made(number: int, at: Indices) -> Term:
@@ -274,7 +275,7 @@ def _run(
                 )
                 for state in states
             ]
-            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]  # one for each cell
+            memo[at] = kinds[call.op]((one.time(algebra.lift(index)), b, j), *reads)
         return memo[at][number]
 
     def runs(iteration: Term, b: Term) -> Term:

@@ -48,8 +48,7 @@ def reduction(call: Call) -> list[Array]:
     ]
     if op in ("ReduceMax", "ReduceMin", "ReduceMean"):
         for axis in axes:
-            low = algebra.sub(x.shape[axis], algebra.one)
-            if not algebra.is_not_negative(low):
+            if not algebra.is_positive(x.shape[axis]):
                 raise call.cannot("empty", f"{op} may have nothing to reduce")
     call.evaluator.assumed.add(ROWS)
     counts = [algebra.number(x.shape[axis]) for axis in axes]
@@ -96,8 +95,7 @@ def arg(call: Call) -> list[Array]:
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     keep = bool(call.attributes["keepdims"])
-    low = algebra.sub(x.shape[axis], algebra.one)
-    if not algebra.is_not_negative(low):
+    if not algebra.is_positive(x.shape[axis]):
         raise call.cannot("empty", f"{op} may have nothing to reduce")
     last = bool(call.attributes.get("select_last_index"))
 

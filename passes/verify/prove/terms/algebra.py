@@ -179,7 +179,7 @@ class Algebra(Constants):
         sure = self.zero
         for _ in range(_MOST_SURE):
             bounded = limit.op == "poly"
-            if bounded and not self.is_not_negative(self.sub(limit, self.one)):
+            if bounded and not self.is_positive(limit):
                 break
             follows = self.subst(again, {index: self.zero})
             if follows is self.false:
@@ -194,7 +194,7 @@ class Algebra(Constants):
         most = [self.sub(limit, own)] if limit.op == "poly" else []
         self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
         some = polynomial(self.sub(own, self.one))
-        runs = limit.op != "poly" or self.is_not_negative(self.sub(limit, self.one))
+        runs = limit.op != "poly" or self.is_positive(limit)
         if runs and not atom.free and some not in self._facts:
             self._facts.append(some)
             self._proven.clear()

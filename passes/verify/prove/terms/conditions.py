@@ -178,7 +178,7 @@ class Conditions(Numbers):
         if all(signs):
             return self.true
         strict = [value, self.scaled(value, -1)]
-        if any(self.is_not_negative(self.sub(one, self.one)) for one in strict):
+        if any(map(self.is_positive, strict)):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
 

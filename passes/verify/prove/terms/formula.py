@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from passes.verify.prove.terms.integers import Sum, polynomial
-from passes.verify.prove.terms.term import Term
+from passes.verify.prove.terms.term import LEAVES, Term
 
 #: How deep a formula is written, and how long it gets.
 _DEEPEST, _LONGEST = 9, 240
@@ -105,7 +105,7 @@ class Writer:
         """The formula of a term, and how tightly it binds."""
         if not depth:
             return "...", _ATOM
-        if term.op in _LEAVES:
+        if term.op in LEAVES:
             return term.shown[0] if term.shown else self._named(term), _ATOM
         if term.op == "lam":
             return self._write(term.args[0], depth)
@@ -268,7 +268,6 @@ _SPELLED = {
     "idiv": ("{0} div {1}", _ATOM, _PRODUCT),
     "ite": ("{1} if {0} else {2}", _COMPARISON, _LOOSE),
 }
-_LEAVES = {"var", "bv", "ph", "bp"}
 
 
 def _data(term: Term) -> tuple[Any, ...]:

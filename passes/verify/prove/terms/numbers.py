@@ -115,6 +115,10 @@ class Numbers(ABC):
             self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
             return
 
+    def is_positive(self, value: Term) -> bool:
+        """Return whether a whole number is shown to be positive."""
+        return self.is_not_negative(self.sub(value, self.one))
+
     def is_not_negative(self, value: Term) -> bool:
         """Return whether a whole number is shown not to be negative."""
         known = self.number(value)
@@ -134,7 +138,7 @@ class Numbers(ABC):
         if atom in self._bounds:
             return self._bounds[atom]
         if atom.op in ("min", "max", "idiv"):
-            if atom.op == "idiv" and not self.is_not_negative(self.sub(atom.args[1], self.one)):
+            if atom.op == "idiv" and not self.is_positive(atom.args[1]):
                 return []
             if atom not in self._relatives:
                 self._relatives[atom] = self._parts_of(atom)

@@ -73,10 +73,8 @@ def split(call: Call, x: Array, parts: Array | None = None) -> tuple[Array, ...]
     Without it the parts are equal; from opset 18 on the last one may be smaller. Raises
     ValueError where the lengths are negative, too few, too many, or do not add up.
     """
-    axis, count = call.get("axis", 0), call.get("num_outputs", call.outputs)
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis {axis} does not fit {x.ndim} dimensions")
-    length = x.shape[axis]
+    (axis,) = normalized([call.get("axis", 0)], x.ndim)
+    length, count = x.shape[axis], call.get("num_outputs", call.outputs)
     given = call.get("split") if parts is None else [int(part) for part in parts]
     lengths = _equal(call, length, count) if given is None else list(given)
     if min(lengths, default=0) < 0 or sum(lengths) != length or len(lengths) != call.outputs:
