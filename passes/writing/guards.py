@@ -15,7 +15,6 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
-from passes.analysis.bodies.iteration_reads import Constant
 from passes.ir.attributes import attribute, has, numbers
 from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
@@ -28,6 +27,7 @@ from passes.writing.author import Author
 from passes.writing.purposes import GUARD_LENGTHS, GUARD_SHAPES
 
 Producer = Callable[[str], NodeProto | None]
+Constant = Callable[[str], npt.NDArray[Any] | None]
 Shapes = Callable[[str], Dims | None]
 
 
