@@ -263,7 +263,7 @@ def test_a_proof_at_drawn_sizes_is_disproven_at_others() -> None:
     proof = prove_at_sizes(before, after)
     assert proof.is_proven
     forged = Certificate.of(before, after, proof, None, 20)
-    with pytest.raises(DoesNotHold, match=r"it is disproven by x: float32\[122\]"):
+    with pytest.raises(DoesNotHold, match=r"does not hold here; disproven by x: float32\[122\]"):
         forged.check(before, after)
 
 

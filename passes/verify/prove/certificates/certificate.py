@@ -88,14 +88,16 @@ class Certificate:
         """
         try:
             values = json.loads(text)
+            if not isinstance(values, dict):
+                raise TypeError(f"it begins with {text[:1]}")
             version = read_as(int, values["version"])
             if version == VERSION:
                 made = read_as(cls, values)
                 assert isinstance(made, cls)
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            why = f" ({printable(error)})" if isinstance(error, ValueError) else ""  # else Python's
-            raise BadCertificate(f"is no certificate, or is cut short{why}") from error
+            why = printable(f"key {error}" if isinstance(error, KeyError) else error)
+            raise BadCertificate(f"is no certificate, or is cut short ({why})") from error
         raise DoesNotHold(
             f"it has version {printable(version)}, and version {VERSION} is supported"
         )
