@@ -15,7 +15,6 @@ from passes.verify.prove.terms.term import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
-_DEEPEST = 6
 #: For each state of a recurrence, states of another one by number.
 _Starts = list[list[tuple[int, Term]]]
 _STEPS = 400
@@ -37,7 +36,7 @@ class Relations:
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
         self._compared: dict[tuple[Term, Term], bool] = {}
-        self._depth = 0
+        self._open: list[Term] = []  # what is being read from another one
         self._steps = _STEPS
 
     def normal(self, *terms: Term) -> tuple[Term, ...]:
@@ -55,16 +54,16 @@ class Relations:
         """Another recurrence and its iteration that give the state of this one before an
         iteration, which is not negative."""
         algebra = self.algebra
-        if not algebra.is_not_negative(iteration) or self._depth >= _DEEPEST:
+        if not algebra.is_not_negative(iteration) or own in self._open:
             return None
         key = (own, iteration, *self._assumed)
         if key not in self._found:
             self._found[key] = None
-            self._depth += 1
+            self._open.append(own)
             try:
                 self._found[key] = self._masked(own, iteration) or self._relation(own, iteration)
             finally:
-                self._depth -= 1
+                self._open.pop()
         found = self._found[key]
         return None if found is None else (found.args[0], found.args[1])
 
@@ -84,7 +83,9 @@ class Relations:
         at = tuple(map(algebra.lift, variables))
         sought = self._begins(own, at, initial)
         for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
-            if self._leads(other, own) or not algebra.is_not_negative(begin):
+            if other in self._open or self._leads(other, own):
+                continue
+            if not algebra.is_not_negative(begin):
                 continue
             starts = self._starts(own, other, begin, stated)
             with self._running(iteration):
@@ -229,7 +230,7 @@ class Relations:
         read = _read(first)
         if read is not None and read.args[0] is other and read.args[2:] == at:
             yield algebra.sub(read.args[1], begin)
-        large = 2 * sum(1 for _ in subterms(first)) + 20
+        large = sum(1 for _ in subterms(first)) + 20
         for number in range(1, MOST_WRITTEN_OUT + 1):
             after = self._after(other, begin, number, at)
             if self._same(after, first):
