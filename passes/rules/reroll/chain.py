@@ -373,7 +373,8 @@ def _periods(flow: Flow) -> list[int]:
 
 
 def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
-    """The starts of the first copy with which copies hand the fewest values on, the last first."""
+    """The starts of the first copy with which copies hand the fewest values on, the last first;
+    then the first and the last one that there may be."""
     spare = (end - start) % period
     crossing = [0] * (2 * period + 2)
     last: dict[Value, int] = {}
@@ -386,7 +387,8 @@ def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
             crossing[edge - start] += 1
     fewest = min(crossing[period : period + spare + 1])
     offsets = [offset for offset in range(spare + 1) if crossing[offset + period] == fewest]
-    return [start + offset for offset in offsets[: -_MOST_STARTS - 1 : -1]]
+    tried = [*offsets[: -_MOST_STARTS - 1 : -1], 0, spare]
+    return [start + offset for offset in dict.fromkeys(tried)]
 
 
 def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
