@@ -142,7 +142,7 @@ def _found(model: Model, scope: Scope) -> Found | None:
 
 
 def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
-    for chain in chains(Flow(model, scope)):
+    for chain in map(FirstCopy.as_states, chains(Flow(model, scope))):
         wider = chain.with_readers()
         longer = wider.with_last()
         closed = [one for one in dict.fromkeys((longer, wider, chain)) if one.is_closed()]
