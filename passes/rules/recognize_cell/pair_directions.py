@@ -13,7 +13,7 @@ from passes.ir.attributes import attribute, attribute_proto, has, has_references
 from passes.ir.live import orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
@@ -59,7 +59,7 @@ def pair_directions(site: Site) -> Edit:
     other = _partner(site)
     position = site.graph.positions[next(filter(None, other.output))]
     equal = _check(site, other)
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     partner, between = _early(site, author, other)
     pair = (site.node, partner)
     first, second = sorted(pair, key=lambda node: _direction(node) == "reverse")
@@ -141,10 +141,10 @@ def _check(site: Site, other: NodeProto) -> list[NodeProto]:
     ]
     if any(scaled) or _terms(node) != _terms(other):
         sentence = "the operator of the other direction has other attributes, or scaled activations"
-        raise Refused("attributes", sentence, [site.path, other.name])
+        raise site.refused("attributes", sentence, other.name)
     made: dict[tuple[str, str], list[NodeProto]] = {}
     if not _same(site, _at(node.input, _LENGTHS), _at(other.input, _LENGTHS), made):
-        raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
+        raise site.refused("lengths", "the other direction has other sequence_lens")
     found = {one.output[0]: one for pair in made.values() for one in pair}
     return sorted(found.values(), key=lambda one: site.graph.positions[one.output[0]])
 
@@ -189,7 +189,7 @@ def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, lis
             continue
         if position == here or not is_pure(nodes[position]):
             sentence = "an operand of the other direction is drawn, or computed from this one"
-            raise Refused("operands", sentence, [site.path, name])
+            raise site.refused("operands", sentence, name)
         found.add(position)
         pending += scoping.free_names(nodes[position])
     between, names = [nodes[position] for position in sorted(found)], dict[str, str]()
@@ -226,7 +226,7 @@ def _joined(site: Site, author: Author, own: str, theirs: str, axis: int) -> str
     given = own or theirs
     kind = elem_type_of(site.type_of(given))
     if not kind and not (own and theirs):
-        raise Refused("operands", "an operand has an unknown type", [site.path, given])
+        raise site.refused("operands", "an operand has an unknown type", given)
     parts = [
         author.value(value, "own")
         if value is not None

@@ -8,7 +8,7 @@ from functools import cached_property
 from onnx import TypeProto
 
 from passes.analysis.integers.integers import Integers
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, is_static, tensor_type
 
 
@@ -39,7 +39,7 @@ class Kinds:
             dims = self._integers.proven_dims(self.site.scope, name)
         if not elem_type or dims is None or None in dims:
             what = f"the type or the shape of {name!r} is unknown"
-            raise Refused("unknown-shape", what, [self.site.path, name])
+            raise self.site.refused("unknown-shape", what, name)
         return elem_type, dims
 
     def other(self, names: Sequence[str]) -> int | None:

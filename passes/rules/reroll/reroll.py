@@ -20,6 +20,7 @@ from passes.rules.reroll.first_copy import FirstCopy
 from passes.rules.reroll.flow import Flow
 from passes.rules.reroll.results import Results
 from passes.rules.reroll.rolling import FirstDiffers, Rolling
+from passes.types.type_tables import every_scope
 
 _KEY = "reroll"
 
@@ -116,21 +117,13 @@ def _rolled(site: Site, results: Results) -> Edit:
 def _nothing(site: Site) -> Refused:
     if repeats(Flow(site.model, site.scope)):
         what = "copies of a subgraph were found, but none reads what the one before it computed"
-        return Refused("no-state", what, [site.path])
-    return Refused("no-repetition", f"no subgraph is repeated {FEWEST} times", [site.path])
+        return site.refused("no-state", what)
+    return site.refused("no-repetition", f"no subgraph is repeated {FEWEST} times")
 
 
 def _scopes(model: Model) -> Iterator[Scope]:
     for scope in scoping.scopes(model.proto):
-        yield from _below(scope)
-
-
-def _below(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for index, node in enumerate(scope.owner.node):
-        if scoping.holds_graphs(node):
-            for inner in scope.inner(index):
-                yield from _below(inner)
+        yield from every_scope(scope)
 
 
 def _found(model: Model, scope: Scope) -> Found | None:

@@ -122,13 +122,13 @@ class Rolling:
         drawing = first_random(self.site.model, nodes)
         if drawing is not None:
             what = f"{op_of(drawing)} draws random numbers"
-            raise Refused("random", what, [self.site.path, *drawing.output])
+            raise self.site.refused("random", what, *drawing.output)
 
     def _check_gain(self, gone: int, nodes: Sequence[NodeProto]) -> None:
         written = len(nodes) + sum(len(scoping.inner_nodes(node)) for node in nodes)
         if written >= gone:
             what = f"{gone} nodes would become {written}"
-            raise Refused("no-gain", what, [self.site.path])
+            raise self.site.refused("no-gain", what)
 
     def _names(self, port: Port) -> list[str]:
         """The names of the values at a port, one for each copy."""
@@ -139,7 +139,7 @@ class Rolling:
         names = self._names((state.place, state.out))
         if (other := self.kinds.other([self.flow.name(state.initial), *names])) is not None:
             what = f"{names[0]!r} hands on a state whose shape is not proven to be the same"
-            refused = Refused("state-changes", f"{what} in each copy", [self.site.path, *names[:2]])
+            refused = self.site.refused("state-changes", f"{what} in each copy", *names[:2])
             raise FirstDiffers(refused) if other == 1 else refused
         last, port = len(names) - 1, (state.place, state.out)
         final = ""
@@ -165,7 +165,7 @@ class Rolling:
     def _check_kept(self, names: Sequence[str]) -> None:
         if self.kinds.other(names) is not None:
             what = f"{names[0]!r} and its like in other copies are not proven to be of one shape"
-            raise Refused("state-changes", what, [self.site.path, *names[:2]])
+            raise self.site.refused("state-changes", what, *names[:2])
 
     def _collect_joined(self, joined: Joined) -> bool:
         """Collect what a Concat joins, along its axis; returns whether that is possible."""
