@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.constants import Constants
+from passes.verify.prove.extremes import Extremes
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
 from passes.verify.prove.terms import Term, subterms
@@ -28,7 +28,7 @@ class Manner:
     distributed: bool = False
 
 
-class Algebra(Constants):
+class Algebra(Extremes):
     """The terms of a proof, and what is known on the path that is studied."""
 
     def __init__(self, manner: Manner | None = None) -> None:
@@ -301,6 +301,8 @@ class Algebra(Constants):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
+        if any(size is self.zero for size in sizes):  # what it is of nothing
+            body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):
             variables, inner = self.opened(body, sizes)
             alone = {
@@ -314,7 +316,9 @@ class Algebra(Constants):
             if not kept and (data[0] in _OF_ONE_IS_ITSELF or data == ("ReduceSum", INT64)):
                 return inner
             sizes, body = left, self.close(kept, inner)
-        return self.opaque(data[-1], "red", data, (*sizes, body))
+        made = self.opaque(data[-1], "red", data, (*sizes, body))
+        self._each_extreme(data, sizes, body, made)
+        return made
 
     def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence before an iteration."""

@@ -12,10 +12,11 @@ from passes.loops.form import Kind, LoopForm
 from passes.types.value_types import dims_of
 from passes.verify.prove.algebra import BOOL, INT64
 from passes.verify.prove.arrays import Array, Indices, NotProvable
+from passes.verify.prove.closed_forms import State
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
 from passes.verify.prove.integers import polynomial
 from passes.verify.prove.numbers import MOST_ITERATIONS
-from passes.verify.prove.states import Iteration, State, before, solved
+from passes.verify.prove.states import Iteration, before, solved
 from passes.verify.prove.terms import Term
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
@@ -272,8 +273,8 @@ def run(
     for condition, why in one.required:
         condition = algebra.close([one.index], resolved(condition, at))
         evaluator.require(algebra.for_all(trips, condition), why)
-    for state, array in zip(states, sized, strict=True):
-        if array.dtype == INT64:
+    for state, array, placeholder in zip(states, sized, one.placeholders, strict=True):
+        if array.dtype == INT64 and placeholder.uid in evaluator.read:
             _count_fits(evaluator, one.index, trips, array, state)
     ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
     finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]

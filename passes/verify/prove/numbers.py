@@ -37,6 +37,9 @@ class Numbers(ABC):
         self.terms = Interned()
         self._bounds: dict[Term, list[Sum]] = {}
         self._relatives: dict[Term, list[Sum]] = {}
+        self._extremes: list[Term] = []
+        self._branches = 0  # how many choices are studied within each other
+        self._is_reducing = False
         self.forget()
 
     def forget(self) -> None:
@@ -49,11 +52,16 @@ class Numbers(ABC):
         self._alike: list[Term] = []
         self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
+        self._reduced: dict[Term, list[Sum]] = {}
         self._states: dict[tuple[Term, int], Term] = {}
 
     @abstractmethod
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
         """A term with values for variables, simplified; `whole`: anew in every part."""
+
+    @abstractmethod
+    def _about_reduction(self, atom: Term) -> list[Sum]:
+        """Polynomials of a reduction that are not negative."""
 
     @abstractmethod
     def ge0(self, value: Term) -> Term:
@@ -133,6 +141,8 @@ class Numbers(ABC):
         own: Sum = {(atom,): 1}
         if atom in self._bounds:
             return self._bounds[atom]
+        if atom.op == "red":
+            return self._about_reduction(atom)
         if atom.op in ("min", "max", "idiv"):
             if atom.op == "idiv" and not self.is_not_negative(self.sub(atom.args[1], self.one)):
                 return []
@@ -161,7 +171,7 @@ class Numbers(ABC):
         if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
-        for condition in self._alike:
+        for condition in (*self._alike, *self._extremes):
             size, function = condition.args
             (body,) = function.args
             assert isinstance(function.data, tuple)

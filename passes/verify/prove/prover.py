@@ -345,7 +345,10 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
+    some = algebra.all(algebra.ge0(algebra.sub(size, algebra.one)) for size in left.shape)
+    with algebra.assuming(some) as possible:
+        if possible:
+            _equal(guide, name, (left.at(at), right.at(at)), variables, ())
 
 
 def _equal(

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, Indices
+from passes.verify.prove.closed_forms import State, Step, filled, moved
 from passes.verify.prove.evaluator import Reason
 from passes.verify.prove.terms import Term, atom_of, subterms
-
-#: What a state is before an iteration, at indices.
-State = Callable[[Term, Indices], Term]
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,9 @@ def _closed(
     initial: Array,
 ) -> State | None:
     """A state that never changes, or grows by the same number in every iteration."""
-    at = tuple(map(algebra.lift, variables))
-    key = tuple(
-        algebra.zero if size is algebra.one else index
-        for index, size in zip(at, initial.shape, strict=True)
-    )
-    own = algebra.applied_to(one.placeholders[number])(key)
+    others = frozenset(placeholder.uid for placeholder in one.placeholders)
+    whole = Step(algebra, one.index, one.placeholders[number], others, variables, step, initial)
+    own = whole.own
     if step is own:
         return lambda _, indices: initial.at(indices)
     appended = _appended(algebra, one, number, variables, step, own, initial)
@@ -79,6 +74,9 @@ def _closed(
         return appended
     if not step.free & {placeholder.uid for placeholder in one.placeholders}:
         return _delayed(algebra, one.index, variables, step, initial)
+    closed = filled(whole) or moved(whole)
+    if closed is not None:
+        return closed
     if initial.dtype != INT64:
         return None
     grows = algebra.sub(step, own)

@@ -111,6 +111,34 @@ OPERATORS = {
         z = Reshape <allowzero = 1> (x, s) }""",
     "Reshape that may fail": """(float[N] x) => (float[2,3] z) {
         s = Constant <value_ints = [2, 3]> () z = Reshape (x, s) }""",
+    "GatherND of batches": """(float[B,T,2] x, int64[B,K,1] i) => (float[B,K,2] z) {
+        z = GatherND <batch_dims = 1> (x, i) }""",
+    "GatherND of pairs": """(float[N,3] x, int64[K,2] i) => (float[K] z) {
+        z = GatherND (x, i) }""",
+    "ScatterND of a row": """(float[N,2] x, int64[1,1] i, float[1,2] u) => (float[N,2] z) {
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of an element": """(float[N,M] x, int64[2] i, float u) => (float[N,M] z) {
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of a column": """(float[N,3] x, float[N] u) => (float[N,3] z) {
+        d = Shape <end = 1> (x) o = Constant <value_ints = [1]> () s = Concat <axis = 0> (d, o)
+        c = ConstantOfShape <value = int64[1] {-2}> (s) a = Constant <value_int = 0> ()
+        e = Constant <value_ints = [0]> () n = Squeeze (d, e) w = Constant <value_int = 1> ()
+        r = Range (a, n, w) f = Unsqueeze (r, o) i = Concat <axis = 1> (f, c)
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of later rows": """(float[N,2] x, float[2,2] u) => (float[N,2] z) {
+        i = Constant <value = int64[2,1] {1, 2}> () z = ScatterND (x, i, u) }""",
+    "ReverseSequence": """(float[T,B] x, int64[B] n) => (float[T,B] z) {
+        z = ReverseSequence <time_axis = 0, batch_axis = 1> (x, n) }""",
+    "Compress without an axis": """(float[N,2] x) => (float[M] z) {
+        n = Size (x) e = Constant <value_ints = [-1]> () s = Reshape (n, e)
+        c = ConstantOfShape <value = bool[1] {1}> (s) z = Compress (x, c) }""",
+    "Compress to one": """(float[2,N,3] x) => (float[2,1,3] z) {
+        a = Constant <value_int = 0> () o = Constant <value_int = 1> () s = Shape (x)
+        n = Gather (s, o) r = Range (a, n, o) l = Sub (n, o) c = Equal (r, l)
+        z = Compress <axis = 1> (x, c) }""",
+    "ArgMax where the last is 0": """(int32[N] x) => (int64[1] z) {
+        o = Constant <value = int32[1] {0}> () p = Abs (x) y = Concat <axis = 0> (p, o)
+        z = ArgMax <axis = 0> (y) }""",
     "Tile": """(float[N,2] x) => (float[M,2] z) { r = Constant <value_ints = [3, 1]> ()
         z = Tile (x, r) }""",
     "Pad": """(float[N,2] x) => (float[M,2] z) { p = Constant <value_ints = [1, 0, 2, 0]> ()
@@ -156,6 +184,42 @@ OPERATORS = {
         z = Constant <value_int = 0> () one = Constant <value_int = 1> ()
         y, k = Loop <body = b (int64 i, bool c, float s, int64 j) => (bool d, float t, int64 k) {
             t = Add (s, w) d = Less (t, h) k = Add (j, one) }> (n, , h, z) }""",
+    "Loop that fills a buffer": """(float[T,2] x, float[T,2] b) => (float[T,2] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> ()
+        y = Loop <body = s (int64 i, bool c, float[T,2] a) => (bool g, float[T,2] z) {
+            g = Identity (c) r = Gather (x, i) o = Gather (a, i) v = Sub (r, o)
+            u = Unsqueeze (v, e) j = Reshape (i, f) z = ScatterND (a, j, u) }> (n, , b) }""",
+    "Loop that fills a buffer from its end": """(float[T] x, float[T] b) => (float[T] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> () w = Constant <value_int = 1> () l = Sub (n, w)
+        y = Loop <body = s (int64 i, bool c, float[T] a) => (bool g, float[T] z) {
+            g = Identity (c) r = Gather (x, i) u = Unsqueeze (r, e) k = Sub (l, i)
+            j = Reshape (k, f) z = ScatterND (a, j, u) }> (l, , b) }""",
+    "Loop whose rows are read before they are written": """(float[T] b) => (float[T] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (b) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> () w = Constant <value_int = 1> () l = Sub (n, w)
+        y = Loop <body = s (int64 i, bool c, float[T] a) => (bool g, float[T] z) {
+            g = Identity (c) k = Add (i, w) r = Gather (a, i) v = Neg (r) u = Unsqueeze (v, e)
+            j = Reshape (k, f) z = ScatterND (a, j, u) }> (l, , b) }""",
+    "Scan of a window": """(float[3,2] h, float[T,2] x) => (float[3,2] y, float[T,3,2] z) {
+        e = Constant <value_ints = [0]> () o = Constant <value_ints = [1]> ()
+        m = Constant <value_ints = [9]> ()
+        y, z = Scan <num_scan_inputs = 1, body = b (float[3,2] s, float[2] r)
+            => (float[3,2] t, float[3,2] u) {
+            k = Slice (s, o, m, e) q = Unsqueeze (r, e) t = Concat <axis = 0> (k, q)
+            u = Identity (s) }> (h, x) }""",
+    "Scan of a window that moves down": """(float[2,N] h, float[T,2] x) => (float[2,N] y) {
+        e = Constant <value_ints = [0]> () o = Constant <value_ints = [1]> ()
+        l = Constant <value_ints = [-1]> ()
+        y = Scan <num_scan_inputs = 1, body = b (float[2,N] s, float[2] r)
+            => (float[2,N] t) {
+            k = Slice (s, e, l, o) q = Unsqueeze (r, o) t = Concat <axis = 1> (q, k)
+            }> (h, x) }""",
+    "Loop of a counter that overflows": """(int64 k, int64 n) => (int64 y) {
+        m = Constant <value_int = 9223372036854775807> () s = Add (k, m)
+        y = Loop <body = b (int64 i, bool c, int64 a) => (bool d, int64 b) {
+            d = Identity (c) b = Add (a, m) }> (n, , s) }""",
     "Loop of a counter": """(float[N] x) => (int64 k) {
         n = Size (x) z = Constant <value_int = 0> () two = Constant <value_int = 2> ()
         go = Less (z, n)

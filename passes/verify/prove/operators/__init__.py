@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from passes.verify.prove.operators import cells, elementwise, layout, opaque, reductions, sizes
+from passes.verify.prove.operators import (
+    cells,
+    elementwise,
+    indexing,
+    layout,
+    opaque,
+    reductions,
+    sizes,
+)
 
-__all__ = ["cells", "elementwise", "layout", "opaque", "reductions", "sizes"]
+__all__ = ["cells", "elementwise", "indexing", "layout", "opaque", "reductions", "sizes"]

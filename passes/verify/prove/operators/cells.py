@@ -10,11 +10,12 @@ from onnx import NodeProto, defs
 
 from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, Indices, NotProvable
+from passes.verify.prove.closed_forms import State
 from passes.verify.prove.evaluator import Call, attributes_of, operator
 from passes.verify.prove.families import ACTIVATIONS
 from passes.verify.prove.operators.elementwise import exact
 from passes.verify.prove.operators.reductions import ROWS, dot
-from passes.verify.prove.states import Iteration, State, before, solved
+from passes.verify.prove.states import Iteration, before, solved
 from passes.verify.prove.terms import Term
 
 #: What the verdict tells of them; their documents leave the order of sums open.
