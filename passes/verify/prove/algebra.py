@@ -11,7 +11,15 @@ import numpy as np
 from passes.verify.prove.conditions import MOST_WRITTEN_OUT
 from passes.verify.prove.extremes import Extremes
 from passes.verify.prove.integers import polynomial
-from passes.verify.prove.numbers import BOOL, INT64, MOST_ITERATIONS, Contradiction, Value, Values
+from passes.verify.prove.numbers import (
+    BOOL,
+    INT64,
+    MOST_ITERATIONS,
+    SMALL,
+    Contradiction,
+    Value,
+    Values,
+)
 from passes.verify.prove.terms import Term, subterms
 
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
@@ -262,6 +270,10 @@ class Algebra(Extremes):
                 value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
                 if abs(value) <= 1 << 53:
                     return self.whole(int(value))
+            if dtype == INT64 and source in SMALL:
+                return self.wide(source, first)
+            if source == INT64 and dtype in SMALL:
+                return self._narrow(dtype, first)
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
@@ -301,6 +313,10 @@ class Algebra(Extremes):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
+        if data == ("ReduceSum", INT64) and len(sizes) == 1:
+            counted = self._count_up_to(sizes[0], body)
+            if counted is not None:
+                return counted
         if any(size is self.zero for size in sizes):  # what it is of nothing
             body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):

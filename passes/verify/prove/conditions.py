@@ -134,15 +134,16 @@ class Conditions(Numbers):
         """Return whether a number of an index that is one of two is not negative either way; where
         it is one of inputs and sizes alone, the path is divided."""
         parts = polynomial(condition.args[0])
-        chosen = [mono for mono in parts if len(mono) == 1 and mono[0].op == "ite"]
+        chosen = [mono for mono in parts if len(mono) == 1 and mono[0].op in ("ite", "min", "max")]
         if not chosen or not condition.free or self._branches >= _MOST_BRANCHES:
             return False
         (atom,) = chosen[0]
         rest = self.sum({one: many for one, many in parts.items() if one != chosen[0]})
-        holds, *values = atom.args
+        *holds, left, right = atom.args
+        cases = [one for case in holds for one in (case, self.negation(case))]
         self._branches += 1
         try:
-            for case, value in zip((holds, self.negation(holds)), values, strict=True):
+            for case, value in zip(cases or (self.true, self.true), (left, right), strict=True):
                 side = self.add(rest, self.scaled(value, parts[chosen[0]]))
                 with self.assuming(case) as possible:
                     if possible and not self.proves(self.subst(self.ge0(side), {}, whole=True)):

@@ -4,14 +4,14 @@ numbers, from what is known of its elements."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from passes.verify.prove.constants import Constants
 from passes.verify.prove.integers import Sum, polynomial
-from passes.verify.prove.numbers import INT64, LONGEST
-from passes.verify.prove.terms import Term
+from passes.verify.prove.numbers import BOOL, INT64, LONGEST, SMALL
+from passes.verify.prove.terms import Term, atom_of
 
 
 class Extremes(Constants):
@@ -20,6 +20,14 @@ class Extremes(Constants):
     @abstractmethod
     def apply(self, function: Term, values: Sequence[Term]) -> Term:
         """The result of a function at these values."""
+
+    @abstractmethod
+    def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
+        """An operator by element."""
+
+    @abstractmethod
+    def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
+        """A reduction over axes of these sizes of a function of their indices."""
 
     def _about_reduction(self, atom: Term) -> list[Sum]:
         """Polynomials of a reduction that are not negative; there is something to reduce."""
@@ -77,29 +85,84 @@ class Extremes(Constants):
     def _is_before_last(self, atom: Term, last: Term) -> bool:
         """Return whether the first element is as good as the last one, so that the place of the
         first best one is not the last."""
-        op, selects_last, *_ = atom.parts
-        ends = [self._wide(self.apply(atom.args[-1], [place])) for place in (self.zero, last)]
-        first, final = ends
+        op, selects_last, dtype, _ = atom.parts
+        first, final = (
+            self.wide(dtype, self.apply(atom.args[-1], [place])) for place in (self.zero, last)
+        )
         if selects_last or first is None or final is None:
             return False
         ahead = self.sub(first, final)
         return self.is_not_negative(ahead if op == "ArgMax" else self.scaled(ahead, -1))
 
-    def _wide(self, element: Term) -> Term | None:
-        """A whole number of any type as one of int64, where it is the same number."""
+    def wide(self, dtype: str, element: Term) -> Term | None:
+        """A whole number of a type as one of int64, the same number; None if it may be none."""
         if element.op == "poly":
             return element if self.fits(element) is None else None
-        dtype = str(element.parts[0]) if element.op == "const" else str(element.parts[-1])
-        if not dtype.startswith(("int", "uint")):
+        if dtype not in SMALL:
             return None
         if element.op == "const":
             return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
-        if element.op != "ew" or element.parts[0] != "Cast" or element.args[0].op != "poly":
+        op = element.parts[0] if element.op == "ew" else ""
+        if element.op == "red":
+            counted = self._count(element)
+            if counted is not None:
+                return counted
+        if op in ("Max", "Min") and len(element.args) == 2:
+            sides = [self.wide(dtype, one) for one in element.args]
+            left, right = sides
+            if left is not None and right is not None:
+                return self.most(left, right) if op == "Max" else self.least(left, right)
+        if op == "Cast" and element.args[0].op == "poly":
+            (value,), (low, high) = element.args, SMALL[dtype]
+            above = self.is_not_negative(self.sub(value, self.whole(low)))
+            if above and self.is_not_negative(self.sub(self.whole(high), value)):
+                return value
+        return self.opaque(INT64, "ew", ("Cast", (dtype, ()), INT64), [element])
+
+    def _narrow(self, dtype: str, value: Term) -> Term | None:
+        """An int64 as an element of a smaller type: a known number, or what was of that type."""
+        known, (low, high), atom = self.number(value), SMALL[dtype], atom_of(value)
+        if known is not None and low <= known <= high:
+            return self.literal(dtype, np.dtype(dtype).type(known))
+        was = atom.op == "ew" and atom.parts[:2] == ("Cast", (dtype, ()))
+        return atom.args[0] if was else None
+
+    def counted(self, dtype: str, first: Term, by: Term, times: Term) -> Term:
+        """A number to which another one is added again and again, as numbers of a type wrap."""
+        begin, step = self.wide(dtype, first), self.wide(dtype, by)
+        assert begin is not None
+        assert step is not None
+        total = self.add(begin, self.mul(step, times))
+        return self.elementwise("Cast", (INT64, ()), dtype, [total])
+
+    def _count(self, reduction: Term) -> Term | None:
+        """A sum of bools as int32 along one axis, which is an int32, as an int64."""
+        *sizes, function = reduction.args
+        if reduction.data != ("ReduceSum", "int32") or len(sizes) != 1:
             return None
-        (value,), limits = element.args, np.iinfo(dtype)
-        fits = self.is_not_negative(self.sub(value, self.whole(int(limits.min))))
-        fits = fits and self.is_not_negative(self.sub(self.whole(int(limits.max)), value))
-        return value if fits else None
+        variables, body = self.opened(function, sizes)
+        if body.op != "ew" or body.data != ("Cast", (BOOL, ()), "int32"):
+            return None
+        each = self.ite(body.args[0], self.one, self.zero)
+        return self.reduced(("ReduceSum", INT64), sizes, self.close(variables, each))
+
+    def _count_up_to(self, size: Term, function: Term) -> Term | None:
+        """The sum of two numbers, one for the indices up to a bound and one for those after it."""
+        (index,), body = self.opened(function, [size])
+        parts = polynomial(body)
+        chosen = next(iter(parts))[0] if len(parts) == 1 and next(iter(parts)) else body
+        if chosen.op != "ite" or parts != {(chosen,): 1} or chosen.args[0].op != "ge0":
+            return None
+        condition, *values = chosen.args
+        bound = dict(polynomial(condition.args[0]))
+        slope = bound.pop((index,), 0)
+        rest = self.sum(bound)
+        if abs(slope) != 1 or index.uid in rest.free or None in map(self.number, values):
+            return None
+        ends = self.add(rest, self.one) if slope < 0 else self.scaled(rest, -1)
+        first = self.most(self.least(ends, size), self.zero)  # how many are up to the bound
+        low, high = values if slope < 0 else reversed(values)
+        return self.add(self.mul(low, first), self.mul(high, self.sub(size, first)))
 
     def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
         """Know from here on that an extreme is not less, or not more, than each element."""

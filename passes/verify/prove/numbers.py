@@ -15,6 +15,15 @@ Values = Mapping[Term, Value]
 INT64 = "int64"
 BOOL = "bool"
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+#: The ends of the types of which each number is one of int64.
+SMALL = {
+    f"{sign}int{bits}": (
+        -(1 << bits) // 2 if not sign else 0,
+        (1 << bits) // (1 if sign else 2) - 1,
+    )
+    for sign in ("", "u")
+    for bits in (8, 16, 32)
+}
 #: How long an axis is taken to be at most.
 LONGEST = (1 << 31) - 1
 #: How often a loop is taken to iterate at most.
@@ -150,7 +159,8 @@ class Numbers(ABC):
                 self._relatives[atom] = self._parts_of(atom)
             return self._relatives[atom] + ([own] if atom in self._positive else [])
         if atom.op in ("elem", "ew", "output"):
-            limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
+            low, high = self._range_of(atom)
+            limits: list[Sum] = [{(atom,): 1, (): -low}, {(atom,): -1, (): high}]
             return [*self._known_of(atom), *limits]
         if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
@@ -395,6 +405,8 @@ class Numbers(ABC):
         if atom.op == "idiv":
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
+        if atom.op == "ew" and atom.parts[0] == "Cast":
+            return SMALL.get(atom.parts[1][0], (_LOWEST, _HIGHEST))
         return _LOWEST, _HIGHEST
 
 

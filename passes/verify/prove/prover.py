@@ -454,6 +454,7 @@ def _is_plain(term: Term) -> bool:
         "st",
         "trips",
     }
-    return all(one.op in plain or not one.free for one in subterms(term)) and not any(
-        one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free
-    )
+    return all(
+        one.op in plain or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
+        for one in subterms(term)
+    ) and not any(one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free)

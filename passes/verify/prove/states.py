@@ -10,6 +10,7 @@ from passes.verify.prove.algebra import INT64, Algebra
 from passes.verify.prove.arrays import Array, Indices
 from passes.verify.prove.closed_forms import State, Step, filled, moved
 from passes.verify.prove.evaluator import Reason
+from passes.verify.prove.numbers import SMALL
 from passes.verify.prove.terms import Term, atom_of, subterms
 
 
@@ -77,16 +78,30 @@ def _closed(
     closed = filled(whole) or moved(whole)
     if closed is not None:
         return closed
+    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
+    if initial.dtype in SMALL and step.op == "ew" and step.data == ("Add", (), initial.dtype):
+        added = [part for part in step.args if part is not own]
+        if len(added) == 1 and not added[0].free & inner:
+            return _counting(algebra, variables, added[0], initial)
     if initial.dtype != INT64:
         return None
     grows = algebra.sub(step, own)
-    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if grows.free & inner:
         return None
 
     def state(iteration: Term, indices: Indices) -> Term:
         by = algebra.subst(grows, dict(zip(variables, indices, strict=True)))
         return algebra.add(initial.at(indices), algebra.mul(by, iteration))
+
+    return state
+
+
+def _counting(algebra: Algebra, variables: list[Term], by: Term, initial: Array) -> State:
+    """A state of a small type that grows by the same number in every iteration."""
+
+    def state(iteration: Term, indices: Indices) -> Term:
+        added = algebra.subst(by, dict(zip(variables, indices, strict=True)))
+        return algebra.counted(initial.dtype, initial.at(indices), added, iteration)
 
     return state
 

@@ -156,6 +156,51 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             },
         ],
     ),
+    "a count up to a bound": (
+        """(int64 n, float[T] x) => (int64 k, bool some) {
+        z = Constant <value_int = 0> () o = Constant <value_int = 1> () t = Size (x)
+        r = Range (z, t, o) c = Less (r, n) d = Cast <to = 6> (c)
+        s = ReduceSum <keepdims = 0> (d) k = Cast <to = 7> (s)
+        e = Constant <value = int32 {0}> () some = Less (e, s) }""",
+        """(int64 n, float[T] x) => (int64 k, bool some) {
+        z = Constant <value_int = 0> () t = Size (x) m = Min (n, t) k = Max (m, z)
+        some = Less (z, k) }""",
+        [
+            {"Max (m, z)": "Identity (m)"},
+            {"Min (n, t)": "Identity (n)"},
+            {"Less (z, k)": "LessOrEqual (z, k)"},
+        ],
+    ),
+    "a small counter": (
+        """(float[T] x, int32[1] n) => (int32 k, bool[T] y) {
+        o = Constant <value = int32 {1}> () first = Constant <value = int32 {0}> ()
+        e = Constant <value_ints = [0]> ()
+        k, y = Scan <num_scan_inputs = 1, body = b (int32 a, float r) => (int32 b, bool u) {
+            b = Add (a, o) m = Squeeze (n, e) u = Less (a, m) }> (first, x) }""",
+        """(float[T] x, int32[1] n) => (int32 k, bool[T] y) {
+        z = Constant <value_int = 0> () o = Constant <value_int = 1> () t = Size (x)
+        k = Cast <to = 6> (t) r = Range (z, t, o) m = Cast <to = 7> (n) y = Less (r, m) }""",
+        [
+            {"Cast <to = 6> (t)": "Cast <to = 6> (u)", "k =": "u = Sub (t, o) k ="},
+            {"y = Less": "y = LessOrEqual"},
+            {"m = Cast <to = 7> (n)": "h = Cast <to = 3> (n) m = Cast <to = 7> (h)"},
+        ],
+    ),
+    "a small counter that may wrap": (
+        """(int64 n, int8 s) => (int8 k, int8[T] y) {
+        o = Constant <value = int8 {1}> ()
+        k, y = Loop <body = b (int64 i, bool c, int8 a) => (bool d, int8 b, int8 u) {
+            d = Identity (c) b = Add (a, o) u = Max (a, s) }> (n, , s) }""",
+        """(int64 n, int8 s) => (int8 k, int8[T] y) {
+        o = Constant <value = int8 {1}> ()
+        k, y = Loop <body = b (int64 i, bool c, int8 a) => (bool d, int8 b, int8 u) {
+            d = Identity (c) b = Add (o, a) u = Max (a, s) }> (n, , s) }""",
+        [
+            {"u = Max (a, s)": "u = Identity (a)"},
+            {"u = Max (a, s)": "p = Less (a, s) u = Where (p, a, a)", "Add (o, a)": "Add (s, a)"},
+            {"d = Identity (c)": "d = LessOrEqual (s, a)"},
+        ],
+    ),
     "a counter that may overflow": (
         """(int64 n, int64 s, float x) => (int64 k, float y) {
         o = Constant <value_int = 1> ()

@@ -139,6 +139,21 @@ OPERATORS = {
     "ArgMax where the last is 0": """(int32[N] x) => (int64[1] z) {
         o = Constant <value = int32[1] {0}> () p = Abs (x) y = Concat <axis = 0> (p, o)
         z = ArgMax <axis = 0> (y) }""",
+    "comparisons of small whole numbers": """(int32[N] x, int32 y) => (bool[N] a, bool[N] b) {
+        m = Max (x, y) a = Less (x, m) n = Min (x, y) b = Equal (n, x) }""",
+    "small whole numbers as large ones": """(int32[N] x, int8 y) => (int64[N] a, int64 b) {
+        m = Neg (x) n = Max (x, m) a = Cast <to = 7> (n) b = Cast <to = 7> (y) }""",
+    "whole numbers cut off": """(int64[N] x) => (int64[N] y) {
+        m = Constant <value_int = 1500000000> () p = Mul (x, m) c = Cast <to = 6> (p)
+        y = Cast <to = 7> (c) }""",
+    "a count of small numbers": """(bool[N] x) => (int64 y, bool z) {
+        c = Cast <to = 6> (x) s = ReduceSum <keepdims = 0> (c) y = Cast <to = 7> (s)
+        o = Constant <value = int32 {1}> () z = LessOrEqual (o, s) }""",
+    "how many are up to a number": """(int64[N] x, int64 k) => (int64 y, int64 w) {
+        a = Constant <value_int = 0> () o = Constant <value_int = 1> () n = Size (x)
+        r = Range (a, n, o) c = LessOrEqual (r, k) d = Cast <to = 7> (c)
+        y = ReduceSum <keepdims = 0> (d) l = Not (c) m = Cast <to = 6> (l)
+        s = ReduceSum <keepdims = 0> (m) w = Cast <to = 7> (s) }""",
     "Tile": """(float[N,2] x) => (float[M,2] z) { r = Constant <value_ints = [3, 1]> ()
         z = Tile (x, r) }""",
     "Pad": """(float[N,2] x) => (float[M,2] z) { p = Constant <value_ints = [1, 0, 2, 0]> ()
@@ -216,6 +231,10 @@ OPERATORS = {
             => (float[2,N] t) {
             k = Slice (s, e, l, o) q = Unsqueeze (r, o) t = Concat <axis = 1> (q, k)
             }> (h, x) }""",
+    "Loop of a small counter that overflows": """(int64 n, int8 s) => (int8 y, bool[K] z) {
+        m = Constant <value = int8 {100}> ()
+        y, z = Loop <body = b (int64 i, bool c, int8 a) => (bool d, int8 b, bool e) {
+            d = Identity (c) b = Add (a, m) e = Less (a, b) }> (n, , s) }""",
     "Loop of a counter that overflows": """(int64 k, int64 n) => (int64 y) {
         m = Constant <value_int = 9223372036854775807> () s = Add (k, m)
         y = Loop <body = b (int64 i, bool c, int64 a) => (bool d, int64 b) {
