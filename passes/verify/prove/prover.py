@@ -346,9 +346,11 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
     some = algebra.all(algebra.ge0(algebra.sub(size, algebra.one)) for size in left.shape)
+    sides = left.at(at), right.at(at)  # of arrays that other outputs read, whatever this one's size
     with algebra.assuming(some) as possible:
         if possible:
-            _equal(guide, name, (left.at(at), right.at(at)), variables, ())
+            old, new = (algebra.subst(side, {}, whole=True) for side in sides)
+            _equal(guide, name, (old, new), variables, ())
 
 
 def _equal(
