@@ -26,6 +26,12 @@ def read_as(kind: Any, value: Any) -> Any:
     if origin in (types.UnionType, typing.Union):
         fits = [one for one in arguments if one is type(value)]
         return value if fits else read_as(arguments[0], value)
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise TypeError(f"{value!r} is none of {', '.join(map(repr, arguments))}")
+        return value
+    if origin in (tuple, list, Sequence) and not isinstance(value, list | tuple):
+        raise TypeError(f"{value!r} is no list")
     if origin is tuple and arguments[-1] is not Ellipsis:
         return tuple(read_as(one, part) for one, part in zip(arguments, value, strict=True))
     if origin in (tuple, list, Sequence):

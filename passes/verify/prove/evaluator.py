@@ -19,14 +19,14 @@ from onnx import (
     numpy_helper,
 )
 
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.versions import OLDEST_OPSET
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.arrays import Array, NotProvable, constant
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.arrays import Array, NotProvable, constant
+from passes.verify.prove.terms.term import Term, subterms
 
 Values = dict[str, Array]
 
@@ -82,6 +82,10 @@ class Call:
         """The operator, with its domain unless that is ONNX's."""
         return op_of(self.node)
 
+    def cannot(self, code: str, sentence: str) -> NotProvable:
+        """An end of the proof at this node."""
+        return self.evaluator.cannot(code, sentence)
+
     def array(self, position: int) -> Array:
         """An input that the operator needs."""
         found = self.optional(position)
@@ -97,9 +101,7 @@ class Call:
         """See that arrays have one element type. Raises NotProvable."""
         found = sorted({array.dtype for array in arrays})
         if len(found) > 1:
-            raise NotProvable(
-                "type", f"{self.evaluator.place()}: operands are {' and '.join(found)}"
-            )
+            raise self.cannot("type", f"operands are {' and '.join(found)}")
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis that may count from the end."""
@@ -110,9 +112,7 @@ class Call:
     def value(self, name: str) -> Array:
         """A value that the node sees. Raises NotProvable where there is none."""
         if name not in self.values:
-            raise NotProvable(
-                "model", f"{self.evaluator.place()}: it reads {name!r}, which does not exist"
-            )
+            raise self.cannot("model", f"it reads {name!r}, which does not exist")
         return self.values[name]
 
     def axes(self, axes: Iterable[int], rank: int) -> list[int]:
@@ -259,10 +259,8 @@ class Evaluator:
         while atom.op in ("and", "or", "not", "ite"):
             atom = atom.args[0]
         if condition.free:
-            raise NotProvable(
-                "decision",
-                f"{self.place()}: an iteration or index decides whether {why}: {condition}",
-                condition,
+            raise self.cannot(
+                "decision", f"an iteration or index decides whether {why}: {condition}", condition
             )
         raise Fork(self.algebra.choice(atom) or atom)
 
@@ -273,9 +271,7 @@ class Evaluator:
             NotProvable: it may not.
         """
         if not self.decide(condition, why):
-            raise NotProvable(
-                "operator", f"{self.place()}: it is not shown that {why}: {condition}"
-            )
+            raise self.cannot("operator", f"it is not shown that {why}: {condition}")
 
     def runs_over(self, assumption: str, *sizes: Term) -> None:
         """Note what is assumed of an operator of which a size may be 0."""
@@ -291,12 +287,16 @@ class Evaluator:
         """The node that is evaluated."""
         return "".join((MAIN, *self.path))
 
+    def cannot(self, code: str, sentence: str, *terms: Term) -> NotProvable:
+        """An end of the proof at the node that is evaluated."""
+        return NotProvable(code, f"{self.place()}: {sentence}", *terms)
+
     # graphs
 
     def constants(self, graph: GraphProto) -> Values:
         """The initializers of a graph."""
         if graph.sparse_initializer:
-            raise NotProvable("sparse", f"{self.place()}: a sparse initializer is not modelled")
+            raise self.cannot("sparse", "a sparse initializer is not modelled")
         return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
 
     def run(
@@ -326,16 +326,14 @@ class Evaluator:
     def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
         for name in node.input:
             if name and name not in values:
-                raise NotProvable(
-                    "model", f"{self.place()}: it reads {name!r}, which does not exist"
-                )
+                raise self.cannot("model", f"it reads {name!r}, which does not exist")
         inputs = [values[name] if name else None for name in node.input]
         for function in self.model.proto.functions:
             if function_key(function) == called_key(node):
                 return self._called(function, node, inputs)
         handler = _TABLE.get(op_of(node))
         if op_of(node) == "Constant" and len(node.attribute) != 1:
-            raise NotProvable("model", f"{self.place()}: a Constant has no value, or several")
+            raise self.cannot("model", "a Constant has no value, or several")
         tensor = constant_tensor(node)
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]

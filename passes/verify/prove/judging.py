@@ -12,9 +12,9 @@ from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
+from passes.verify.prove.certificates.guide import Choices
 from passes.verify.prove.drawn.proving import at_sizes
 from passes.verify.prove.draws import cases_of
-from passes.verify.prove.guide import Choices
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import Attempt, attempt
@@ -63,15 +63,20 @@ def judge(
     found = attempt(before, after, budget, promises)
     if found.proof.is_proven or found.proof.code == "signature":
         return Judged(found.proof, choices=found.choices)
-    judged = _executed(before, after, found, executing, promises)
+    judged = executed(before, after, found, executing, promises)
     if judged.failure is not None:
         return judged
     return Judged(at_sizes(before, after, found.proof, budget, promises))
 
 
-def _executed(
+def executed(
     before: Model, after: Model, found: Attempt, executing: Executing, promises: Promises
 ) -> Judged:
+    """What was found, or that inputs on which it depends disprove it.
+
+    Raises:
+        NoExecutor: only onnxruntime was requested, and it is not installed.
+    """
     before, after = promises.applied(before, after)
     sought = cases_of(before.proto, found.clues, executing.seed)
     hints = model_hints(before)
@@ -81,6 +86,7 @@ def _executed(
             Terms(
                 chosen,
                 exact=False,
+                lenient=True,
                 non_empty=promises.non_empty,
                 inputs=Inputs(
                     executing.seed, hints, executing.given, sought, promises.keeping(before)

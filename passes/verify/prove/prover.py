@@ -20,21 +20,21 @@ from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
-from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction, Manner
-from passes.verify.prove.arrays import Array, NotProvable, parameter
-from passes.verify.prove.conditions import MOST_PARTS
+from passes.verify.prove import operators  # the table
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
-from passes.verify.prove.formula import difference, formula
-from passes.verify.prove.guide import Choices, End, Following, Guide
+from passes.verify.prove.loops.relations import Relations
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
-from passes.verify.prove.relations import Relations
 from passes.verify.prove.scope import Scope
-from passes.verify.prove.terms import OutOfTime, Term, subterms
+from passes.verify.prove.terms.algebra import Algebra, Contradiction, Manner
+from passes.verify.prove.terms.arrays import Array, NotProvable, parameter
+from passes.verify.prove.terms.conditions import MOST_PARTS
+from passes.verify.prove.terms.formula import difference, formula
+from passes.verify.prove.terms.term import OutOfTime, Term, subterms
 
-__all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
+__all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
@@ -144,7 +144,13 @@ def _attempt(
     end = monotonic() + budget
     found = None
     manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
-    for manner in (stated.manner,) if stated else manners:
+    if stated:
+        if stated.manner not in manners:
+            raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
+        manners = (stated.manner,)
+    for manner in manners:
+        if manner.written_out and found is not None and _both_iterate(found):
+            continue
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
         tried = _guided(guide, before, after, promises, end, budget)
@@ -154,6 +160,13 @@ def _attempt(
             break
     assert found is not None
     return found
+
+
+def _both_iterate(found: Attempt) -> bool:
+    """Return whether both sides of what is not shown equal read a recurrence: to write its
+    iterations out shows no more, and takes the longest."""
+    sides = found.clues.terms[:2] if found.proof.code == "element" else ()
+    return bool(sides) and all(any(one.op == "rec" for one in subterms(side)) for side in sides)
 
 
 def _has_cells(model: Model) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from passes.verify.prove.algebra import Manner
-from passes.verify.prove.arrays import NotProvable
+from passes.verify.prove.terms.algebra import Manner
+from passes.verify.prove.terms.arrays import NotProvable
 from tests.verify.prove.meaning import disagreement, drawn
 
 #: The signature and the nodes; opset 21 unless a key tells another one.

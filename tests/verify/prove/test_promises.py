@@ -20,6 +20,8 @@ from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"
 
+HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
+
 SUM = """<ir_version: 10, opset_import: ["" : 21]>
 g (float h, int64 trips) => (float y) {
    y = Loop <body = step (int64 i, bool go, float s) => (bool on, float t) {
@@ -96,6 +98,8 @@ def test_inputs_that_break_a_promise_disprove_nothing() -> None:
     before, after = parsed(SUM), parsed(TWO)
     assert passes.prove(before, after, executor="reference").verdict == "disproven"
     assert passes.prove(before, after, executor="reference", max_trips=2).is_proven
+    with pytest.raises(ValueError, match="executor is 'numpy', not one of reference, onnxruntime"):
+        passes.prove(before, after, executor="numpy", max_trips=2)
     three = changed(TWO, {"Greater (trips, one)": "Greater (trips, zero)"})
     found = passes.prove(before, parsed(three), executor="reference", max_trips=2)
     assert found.verdict == "disproven"
@@ -137,7 +141,7 @@ def test_promises_of_commands_one_after_the_other() -> None:
         RuleOptions(max_trips=8, dims={"T": 4}),
         RuleOptions(assume=(Assumption.non_empty,), max_trips=5),
     ]
-    given = ("--dim T=4: so in both models",)
+    given = ("--dim T=4: both models are bound to it",)
     assert Promises.of(options) == Promises(5, non_empty=True, given=given)
 
 
@@ -159,3 +163,33 @@ def test_models_are_bound_as_the_command_bound_them() -> None:
     proof = passes.prove(*golden("simplify/bound"), executor="reference", **facts)
     assert proof.is_proven
     assert "under --shape x, --set rate" in proof.sentence()
+
+
+def test_an_original_that_always_breaks_a_promise_is_not_executed() -> None:
+    """It runs T + 3 iterations: the guard of the promise fails, whatever T is."""
+    size = "dims = Shape (h) size = Squeeze (dims) three = Constant <value_int = 3> ()"
+    more = changed(
+        SUM,
+        {
+            "float h, int64 trips": "float[T] h",
+            "float y)": "float[T] y)",
+            "y = Loop": f"{size} trips = Add (size, three) y = Loop",
+            "float s": "float[T] s",
+            "float t)": "float[T] t)",
+        },
+    )
+    other = HEAD + "(float[T] h) => (float[T] y) { y = Abs (h) }"
+    found = passes.prove(parsed(more), parsed(other), max_trips=2, executor="reference")
+    assert found.code == "promise"
+
+
+def test_an_original_that_never_answers_at_a_given_size_proves_nothing() -> None:
+    four = (
+        HEAD
+        + """(float[T] x) => (float[K] y) {
+        sizes = Constant <value_ints = [4]> () y = Reshape (x, sizes) }"""
+    )
+    other = HEAD + "(float[T] x) => (float[K] y) { y = Abs (x) }"
+    found = passes.prove(parsed(four), parsed(other), dims={"T": 3}, executor="reference")
+    assert found.code == "promise"
+    assert passes.prove(parsed(four), parsed(four), dims={"T": 4}).is_proven

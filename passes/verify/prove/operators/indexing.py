@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
-from passes.verify.prove.integers import polynomial
 from passes.verify.prove.operators.layout import moved, reshaped
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.term import Term
 
 
 @operator("Gather")
@@ -19,7 +19,7 @@ def gather(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], x.rank)
     size = x.shape[axis]
     if chosen.dtype != INT64:
-        raise NotProvable("operator", f"{call.evaluator.place()}: indices are {chosen.dtype}")
+        raise call.cannot("operator", f"indices are {chosen.dtype}")
     call.evaluator.whole_numbers(chosen)
     places = _places(call, chosen, size)
     rank = chosen.rank
@@ -58,10 +58,10 @@ def _tuples(call: Call, x: Array, chosen: Array, batch: int) -> Places:
     Raises:
         NotProvable: it is unknown how many parts a tuple has, or `x` has fewer axes.
     """
-    algebra, place = call.algebra, call.evaluator.place()
+    algebra = call.algebra
     count = algebra.number(chosen.shape[-1]) if chosen.rank > batch else None
     if chosen.dtype != INT64 or not count or batch + count > x.rank:
-        raise NotProvable("operator", f"{place}: the tuples of indices have an unknown size")
+        raise call.cannot("operator", "the tuples of indices have an unknown size")
     call.evaluator.whole_numbers(chosen)
     parts = [_part(chosen, number) for number in range(count)]
     return [_places(call, one, x.shape[batch + axis]) for axis, one in enumerate(parts)]
@@ -95,14 +95,14 @@ def scatter_nd(call: Call) -> list[Array]:
     """Other elements at tuples of indices, each of which occurs once: every axis of the updates is
     a part of the tuple, moved by a number."""
     x, chosen, updates = (call.array(number) for number in range(3))
-    algebra, place = call.algebra, call.evaluator.place()
+    algebra = call.algebra
     call.alike(x, updates)
     if (call.attributes.get("reduction") or b"none") != b"none":
-        raise NotProvable("operator", f"{place}: a ScatterND that reduces is not modelled")
+        raise call.cannot("operator", "a ScatterND that reduces is not modelled")
     places = _tuples(call, x, chosen, 0)
     sizes = [*chosen.shape[:-1], *x.shape[len(places) :]]
     if updates.rank != len(sizes):
-        raise NotProvable("operator", f"{place}: the updates have another rank")
+        raise call.cannot("operator", "the updates have another rank")
     for one, other in zip(updates.shape, sizes, strict=True):
         call.evaluator.given(algebra.eq0(algebra.sub(one, other)), "the updates fit the indices")
     variables = [algebra.variable(size) for size in chosen.shape[:-1]]
@@ -114,12 +114,12 @@ def scatter_nd(call: Call) -> list[Array]:
         offsets = ((number, algebra.sub(part, at[axis])) for number, part in enumerate(parts))
         fits = [one for one in offsets if not one[1].free & own]
         if size is not algebra.one and not fits:
-            raise NotProvable("operator", f"{place}: an element may be written twice")
+            raise call.cannot("operator", "an element may be written twice")
         if size is not algebra.one:
             moves[axis] = fits[0]
     fixed = [n for n in range(len(parts)) if all(n != number for number, _ in moves.values())]
     if any(parts[number].free & own for number in fixed):
-        raise NotProvable("operator", f"{place}: which elements are written is not modelled")
+        raise call.cannot("operator", "which elements are written is not modelled")
 
     def get(indices: Sequence[Term]) -> Term:
         read = [algebra.zero] * len(at)
@@ -140,7 +140,7 @@ def reverse_sequence(call: Call) -> list[Array]:
     x, lengths, algebra = call.array(0), call.array(1), call.algebra
     time, batch = call.attributes["time_axis"], call.attributes["batch_axis"]
     if x.rank < 2 or lengths.rank != 1 or lengths.dtype != INT64 or sorted((time, batch)) != [0, 1]:
-        raise NotProvable("operator", f"{call.evaluator.place()}: its axes are not modelled")
+        raise call.cannot("operator", "its axes are not modelled")
     call.evaluator.given(
         algebra.eq0(algebra.sub(x.shape[batch], lengths.shape[0])), "there is a length for each row"
     )
@@ -163,7 +163,7 @@ def nonzero(call: Call) -> list[Array]:
     x, algebra = call.evaluator.whole_numbers(call.array(0)), call.algebra
     variables, value = x.generic()
     if x.rank != 1 or x.dtype != INT64 or algebra.number(value) in (None, 0):
-        raise NotProvable("operator", f"{call.evaluator.place()}: an operand of NonZero may be 0")
+        raise call.cannot("operator", "an operand of NonZero may be 0")
     assert variables
     return [Array(algebra, INT64, (algebra.one, x.shape[0]), lambda at: at[1])]
 
@@ -176,9 +176,7 @@ def compress(call: Call) -> list[Array]:
     if axis is None:
         x = reshaped(call, x, [algebra.product(x.shape)])
     if chosen.rank != 1:
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: the condition has {chosen.rank} axes"
-        )
+        raise call.cannot("shape", f"the condition has {chosen.rank} axes")
     axis = call.axis(axis or 0, x.rank)
     size = x.shape[axis]
     call.evaluator.given(
@@ -191,7 +189,7 @@ def compress(call: Call) -> list[Array]:
         return moved(x, at, lambda at: x.at([*at[:axis], alone, *at[axis + 1 :]]))
     every = algebra.for_all(size, algebra.close([index], condition))
     if not call.evaluator.decide(every, "the condition holds for all elements"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: Compress may leave elements out")
+        raise call.cannot("operator", "Compress may leave elements out")
     return [x]
 
 

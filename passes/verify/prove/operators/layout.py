@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.verify.prove.algebra import BOOL
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.operators.elementwise import broadcast
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL
+from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.term import Term
 
 
 def moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
@@ -23,7 +23,7 @@ def transpose(call: Call) -> list[Array]:
     x = call.array(0)
     perm = list(call.attributes["perm"] or reversed(range(x.rank)))
     if sorted(perm) != list(range(x.rank)):
-        raise NotProvable("axis", f"{call.evaluator.place()}: the permutation names other axes")
+        raise call.cannot("axis", "the permutation names other axes")
 
     def get(indices: Sequence[Term]) -> Term:
         at = [x.algebra.zero] * x.rank
@@ -41,12 +41,10 @@ def squeeze(call: Call) -> list[Array]:
     given = call.numbers(1, "axes")
     if given is None:
         if any(x.algebra.number(size) is None for size in x.shape):
-            raise NotProvable(
-                "shape", f"{call.evaluator.place()}: the squeezed axes depend on sizes"
-            )
+            raise call.cannot("shape", "the squeezed axes depend on sizes")
         given = [axis for axis, size in enumerate(x.shape) if size is x.algebra.one]
     elif not given:
-        raise NotProvable("axis", f"{call.evaluator.place()}: the list of axes is empty")
+        raise call.cannot("axis", "the list of axes is empty")
     axes = call.axes(given, x.rank)
     for axis in axes:
         call.evaluator.same(x.shape[axis], x.algebra.one, "a squeezed axis has size 1")
@@ -80,7 +78,7 @@ def flatten(call: Call) -> list[Array]:
     x = call.array(0)
     axis = call.attributes["axis"]
     if not -x.rank <= axis <= x.rank:
-        raise NotProvable("axis", f"{call.evaluator.place()}: there is no axis {axis} of {x.rank}")
+        raise call.cannot("axis", f"there is no axis {axis} of {x.rank}")
     axis = axis + x.rank if axis < 0 else axis
     shape = [x.algebra.product(x.shape[:axis]), x.algebra.product(x.shape[axis:])]
     return [reshaped(call, x, shape)]
@@ -99,12 +97,10 @@ def reshape(call: Call) -> list[Array]:
             shape.append(None)
         elif known == 0 and copies:
             if axis >= x.rank:
-                raise NotProvable(
-                    "shape", f"{call.evaluator.place()}: a 0 of the target has no axis to copy"
-                )
+                raise call.cannot("shape", "a 0 of the target has no axis to copy")
             shape.append(x.shape[axis])
         elif known is not None and known < 0:
-            raise NotProvable("shape", f"{call.evaluator.place()}: the target has the size {known}")
+            raise call.cannot("shape", f"the target has the size {known}")
         else:
             if known is None and copies:
                 shape.append(_size(call, size, axis, x))
@@ -118,9 +114,7 @@ def reshape(call: Call) -> list[Array]:
         if len(given) != len(shape) - 1 or not call.evaluator.decide(
             positive, "the sizes besides -1 are positive"
         ):
-            raise NotProvable(
-                "shape", f"{call.evaluator.place()}: -1 of the target is ambiguous beside 0 or -1"
-            )
+            raise call.cannot("shape", "-1 of the target is ambiguous beside 0 or -1")
         rest = algebra.exact(whole, others)
         if rest is None:
             rest = algebra.idiv(whole, others)
@@ -140,7 +134,7 @@ def _size(call: Call, size: Term, axis: int, x: Array) -> Term:
     zero = algebra.eq0(size)
     if call.evaluator.decide(zero, "a size is 0") and axis < x.rank:
         return x.shape[axis]
-    raise NotProvable("shape", f"{call.evaluator.place()}: a computed size may be -1")
+    raise call.cannot("shape", "a computed size may be -1")
 
 
 def reshaped(call: Call, x: Array, shape: Sequence[Term]) -> Array:
@@ -209,7 +203,7 @@ def concat(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], first.rank)
     for one in arrays[1:]:
         if one.rank != first.rank:
-            raise NotProvable("shape", f"{call.evaluator.place()}: ranks differ")
+            raise call.cannot("shape", "ranks differ")
         for number, sizes in enumerate(zip(first.shape, one.shape, strict=True)):
             if number != axis:
                 call.evaluator.same(*sizes, "the other sizes agree")
@@ -256,12 +250,10 @@ def split(call: Call) -> list[Array]:
     else:
         part = algebra.exact(x.shape[axis], algebra.whole(count))
         if part is None:
-            raise NotProvable("shape", f"{call.evaluator.place()}: parts may be of unequal size")
+            raise call.cannot("shape", "parts may be of unequal size")
         sizes = [part] * count
     if len(sizes) != count or call.attributes.get("num_outputs") not in (None, count):
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: {count} outputs have {len(sizes)} sizes"
-        )
+        raise call.cannot("shape", f"{count} outputs have {len(sizes)} sizes")
     for size in sizes:
         call.evaluator.given(algebra.ge0(size), "a size is not negative")
     total = algebra.zero
@@ -304,20 +296,14 @@ def sliced(call: Call) -> list[Array]:
         steps = [1] * len(starts) if given is None else given.numbers()
     axes = call.axes(range(len(starts)) if axes is None else axes, x.rank)
     if 0 in steps or not len(axes) == len(starts) == len(ends) == len(steps):
-        raise NotProvable(
-            "axis",
-            f"{call.evaluator.place()}: starts, ends, axes and steps do not agree, or a step is 0",
-        )
+        raise call.cannot("axis", "starts, ends, axes and steps do not agree, or a step is 0")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = x.shape[axis]
         low, high = (algebra.zero, size) if step > 0 else (
             algebra.whole(-1), algebra.sub(size, algebra.one)
         )  # fmt: skip
         if step < 0 and not _is_within(call, start, size):
-            raise NotProvable(
-                "shape",
-                f"{call.evaluator.place()}: a reversed Slice may start before the first element",
-            )
+            raise call.cannot("shape", "a reversed Slice may start before the first element")
         first = _clamped(call, start, size, low, high)
         last = _clamped(call, end, size, low, high)
         length = algebra.sub(last, first) if step > 0 else algebra.sub(first, last)
@@ -354,9 +340,7 @@ def tile(call: Call) -> list[Array]:
     x, algebra = call.array(0), call.algebra
     repeats = call.evaluator.whole_numbers(call.array(1)).items()
     if len(repeats) != x.rank:
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: there are more repeats than axes, or fewer"
-        )
+        raise call.cannot("shape", "there are more repeats than axes, or fewer")
     for one in repeats:
         call.evaluator.given(algebra.ge0(one), "a repeat is not negative")
 
@@ -372,7 +356,7 @@ def pad(call: Call) -> list[Array]:
     """A constant around the elements; a negative width cuts."""
     x, algebra = call.array(0), call.algebra
     if (call.attributes["mode"] or b"constant") != b"constant":
-        raise NotProvable("operator", f"{call.evaluator.place()}: the mode of Pad is not modelled")
+        raise call.cannot("operator", "the mode of Pad is not modelled")
     listed = call.attributes.get("pads")
     if listed is not None:
         pads = [algebra.whole(one) for one in listed]
@@ -389,9 +373,7 @@ def pad(call: Call) -> list[Array]:
     chosen = call.numbers(3, "axes")
     axes = call.axes(range(x.rank) if chosen is None else chosen, x.rank)
     if len(pads) != 2 * len(axes):
-        raise NotProvable(
-            "axis", f"{call.evaluator.place()}: there are not two widths for each axis"
-        )
+        raise call.cannot("axis", "there are not two widths for each axis")
     before = dict(zip(axes, pads, strict=False))
     after = dict(zip(axes, pads[len(axes) :], strict=False))
     shape = list(x.shape)

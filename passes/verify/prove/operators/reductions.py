@@ -7,12 +7,12 @@ from functools import reduce
 from itertools import product
 from math import prod
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array
+from passes.verify.prove.terms.term import Term
 
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
@@ -37,9 +37,7 @@ def reduction(call: Call) -> list[Array]:
     x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
     if not given and call.attributes.get("noop_with_empty_axes"):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} over no axes is not modelled"
-        )
+        raise call.cannot("operator", f"{op} over no axes is not modelled")
     axes = sorted(call.axes(given or range(x.rank), x.rank))
     keep = bool(call.attributes["keepdims"])
     algebra = call.algebra
@@ -50,11 +48,8 @@ def reduction(call: Call) -> list[Array]:
     ]
     if op in ("ReduceMax", "ReduceMin", "ReduceMean"):
         for axis in axes:
-            low = algebra.sub(x.shape[axis], algebra.one)
-            if not algebra.is_not_negative(low):
-                raise NotProvable(
-                    "empty", f"{call.evaluator.place()}: {op} may have nothing to reduce"
-                )
+            if not algebra.is_positive(x.shape[axis]):
+                raise call.cannot("empty", f"{op} may have nothing to reduce")
     call.evaluator.assumed.add(ROWS)
     counts = [algebra.number(x.shape[axis]) for axis in axes]
     few = None
@@ -100,9 +95,8 @@ def arg(call: Call) -> list[Array]:
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     keep = bool(call.attributes["keepdims"])
-    low = algebra.sub(x.shape[axis], algebra.one)
-    if not algebra.is_not_negative(low):
-        raise NotProvable("empty", f"{call.evaluator.place()}: {op} may have nothing to reduce")
+    if not algebra.is_positive(x.shape[axis]):
+        raise call.cannot("empty", f"{op} may have nothing to reduce")
     last = bool(call.attributes.get("select_last_index"))
 
     def get(indices: Sequence[Term]) -> Term:
@@ -132,7 +126,7 @@ def matmul(call: Call) -> list[Array]:
     call.alike(left, right)
     algebra = call.algebra
     if not left.rank or not right.rank:
-        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of MatMul is a scalar")
+        raise call.cannot("shape", "an operand of MatMul is a scalar")
     call.evaluator.assumed.add(ROWS)
     size = left.shape[-1]
     call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
@@ -156,9 +150,7 @@ def matmul(call: Call) -> list[Array]:
         outer = one.shape[:-2]
         for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
             if size_ is not whole and size_ is not algebra.one:
-                raise NotProvable(
-                    "shape", f"{call.evaluator.place()}: it is unknown which batch size broadcasts"
-                )
+                raise call.cannot("shape", "it is unknown which batch size broadcasts")
 
     def get(indices: Sequence[Term]) -> Term:
         row = list(indices[len(batch) : len(batch) + len(rows)])
@@ -187,7 +179,7 @@ def gemm(call: Call) -> list[Array]:
     algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
     call.evaluator.assumed.add(ROWS)
     if a.rank != 2 or b.rank != 2:
-        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of Gemm is no matrix")
+        raise call.cannot("shape", "an operand of Gemm is no matrix")
     rows, size = reversed(a.shape) if across else a.shape
     inner, columns = reversed(b.shape) if down else b.shape
     call.evaluator.same(size, inner, "the inner sizes agree")
@@ -231,9 +223,7 @@ def rows(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], x.rank)
     block = call.opset < 13 and op != "LpNormalization"
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} of several axes at once is not modelled"
-        )
+        raise call.cannot("operator", f"{op} of several axes at once is not modelled")
     call.evaluator.assumed.add(ROWS)
     data = (op, call.attributes.get("p"), x.dtype)
 
