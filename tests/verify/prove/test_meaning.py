@@ -163,6 +163,11 @@ OPERATORS = {
     "MaxPool": """(float[N,2,K] x) => (float[N,2,M] z) {
         z = MaxPool <kernel_shape = [2], ceil_mode = 1, strides = [2]> (x) }""",
     "CumSum": "(float[N,2] x, int64 a) => (float[N,2] z) { z = CumSum <reverse = 1> (x, a) }",
+    "CumSum of whole numbers": """(int64[N,2] x) => (int64[N,2] z, int64[N,2] y) {
+        a = Constant <value_int = -2> () b = Constant <value = int32 {0}> ()
+        z = CumSum <exclusive = 1> (x, a) y = CumSum <reverse = 1> (x, b) }""",
+    "CumSum of small numbers": """(int32[2,N] x) => (int32[2,N] z) {
+        a = Constant <value_int = 1> () z = CumSum <exclusive = 1, reverse = 1> (x, a) }""",
     "TopK": """(float[N,3] x, int64[1] k) => (float[N,M] z, int64[N,M] i) {
         z, i = TopK <largest = 0> (x, k) }""",
     "ScatterND": """(float[N,2] x, int64[M,1] i, float[M,2] u) => (float[N,2] z) {
