@@ -172,6 +172,18 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             {"(first, x)": "(x, first)"},
         ],
     ),
+    "a product by its equation": (
+        """(float[T,3] x, float[3,2] w) => (float[T,2] y) {
+        y = Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[2] u) {
+            u = MatMul (r, w) }> (x) }""",
+        """(float[T,3] x, float[3,2] w) => (float[T,2] y) {
+        y = Einsum <equation = "kj,ik->ij"> (w, x) }""",
+        [
+            {"(w, x)": "(w, v)", "y =": "v = Abs (x) y ="},
+            {"kj,ik->ij": "kj,il->ij"},
+            {"(w, x)": "(v, x)", "y =": "v = Neg (w) y ="},
+        ],
+    ),
     "a count up to a bound": (
         """(int64 n, float[T] x) => (int64 k, bool some) {
         z = Constant <value_int = 0> () o = Constant <value_int = 1> () t = Size (x)

@@ -65,6 +65,14 @@ OPERATORS = {
         z = MatMul (x, y) }""",
     "Gemm": """(float[2,N] x, float[3,2] w, float[3] b) => (float[N,3] z) {
         z = Gemm <transA = 1, transB = 1, alpha = 0.5> (x, w, b) }""",
+    "Einsum": """(float[N,K] x, float[M,K] y) => (float[M,N] z) {
+        z = Einsum <equation = "ik, jk -> ji"> (x, y) }""",
+    "Einsum of a batch": """(float[B,N,2] x, float[2] y) => (float[N,B] z) {
+        z = Einsum <equation = "bnk,k->nb"> (x, y) }""",
+    "Einsum without a sum": """(float[N] x, float[M] y) => (float[M,N] z) {
+        z = Einsum <equation = "i,j->ji"> (x, y) }""",
+    "Einsum of unlike sizes": """(float[N,K] x, float[L] y) => (float[N] z) {
+        z = Einsum <equation = "ik,k->i"> (x, y) }""",
     "Softmax": "(float[N,3] x) => (float[N,3] z) { z = Softmax <axis = 1> (x) }",
     "Shape": "(float[N,2,M] x) => (int64[2] z) { z = Shape <start = 1> (x) }",
     "Range": """(int64 a, int64 b) => (int64[K] z) {

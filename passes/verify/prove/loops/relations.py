@@ -385,7 +385,8 @@ class Relations:
             return True
         if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
             return self._elements_alike(left.args[:-1], *pairs[-1])
-        if left.op != "ew" or left.parts[0] not in COMMUTE:
+        commutes = left.op == "ew" and left.parts[0] in COMMUTE
+        if not commutes and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
 
