@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
+from math import prod
 
 from passes.verify.prove.certificates.guide import DoesNotHold, Guide, Relation, printable
 from passes.verify.prove.terms.algebra import COMMUTE, Algebra
@@ -95,7 +97,7 @@ class Relations:
                     strides = self._stated_strides(first, begin, stated)
                 for stride in strides:
                     states = self._keeps(own, starts, stride, begin, iteration)
-                    if states is not None:
+                    if states is not None and not self._leads(other, own):
                         guide.relates(asked, other, begin, stride, states)
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
@@ -175,9 +177,11 @@ class Relations:
 
     def _leads(self, other: Term, own: Term) -> bool:
         """Return whether what is read from a recurrence is read from this one in the end."""
-        while other is not own and other in self._reads:
+        seen: set[Term] = set()
+        while other is not own and other in self._reads and other not in seen:
+            seen.add(other)
             other = self._reads[other]
-        return other is own
+        return other is own or other in seen
 
     def _begins(
         self, own: Term, at: tuple[Term, ...], initial: Term
@@ -380,9 +384,24 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op != "ew" or left.parts[0] not in COMMUTE:
+        if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
+            return self._elements_alike(left.args[:-1], *pairs[-1])
+        commutes = left.op == "ew" and left.parts[0] in COMMUTE
+        if not commutes and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
+
+    def _elements_alike(self, sizes: Sequence[Term], left: Term, right: Term) -> bool:
+        """Return whether two functions are alike at each of few indices, where that decides
+        something."""
+        if all(one.op != "ite" for side in (left, right) for one in subterms(side)):
+            return False
+        counts = [self.algebra.number(size) for size in sizes]
+        if prod(MOST_WRITTEN_OUT + 1 if one is None else one for one in counts) > MOST_WRITTEN_OUT:
+            return False
+        places = product(*(map(self.algebra.whole, range(one or 0)) for one in counts))
+        made = self.algebra.apply
+        return all(self.alike(made(left, at), made(right, at)) for at in places)
 
     def _unfolded(self, read: Term) -> Term | None:
         """A state as the last iteration makes it, if there is one for certain."""
