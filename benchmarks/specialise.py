@@ -7,7 +7,7 @@ import onnx
 import passes
 from benchmarks.harness import Aim, Bench, Side
 from benchmarks.models import chosen
-from passes.binding import Binding
+from passes.binding.inputs import Binding
 from passes.check import load_checked
 from passes.targets.findings import check
 from passes.targets.profile import load

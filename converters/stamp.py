@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.imports import all_imports
 from passes.ir.operators import is_onnx_domain
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.writing.splicing import list_initializers
 
 
 def ir_version_for(opset: int) -> int:
@@ -50,7 +50,7 @@ def declare_ir_version(model: ModelProto, version: int) -> None:
     """
     for _, owner in scoping.owners(model):
         if version < FREE_INITIALIZERS <= model.ir_version:
-            list_initializers(owner)
+            scoping.list_initializers(owner)
         elif model.ir_version < FREE_INITIALIZERS <= version:
             for graph in scoping.graphs_below(owner):
                 if not isinstance(graph, FunctionProto):
@@ -65,11 +65,7 @@ def newer_domains(model: ModelProto, opset: int) -> Iterator[str]:
     for _, _, standard, *others in helper.VERSION_TABLE:
         if standard <= opset:
             known.update(zip(("ai.onnx.ml", "ai.onnx.training"), others, strict=False))
-    imports = [
-        *model.opset_import,
-        *(entry for function in model.functions for entry in function.opset_import),
-    ]
-    for domain, version in sorted({(entry.domain, entry.version) for entry in imports}):
+    for domain, version in sorted({(one.domain, one.version) for one in all_imports(model)}):
         if version > known.get(domain, version):
             yield f"{domain} stays at version {version}, opset {opset} goes with {known[domain]}"
 

@@ -41,14 +41,7 @@ def versions_between(op: str, opset: int, target: int) -> tuple[int, ...] | None
     """
     if not defs.has(op, opset):
         return None
-    if target <= opset:  # where onnx may not know the op yet
-        return ()
-    found: list[int] = []
-    version = defs.get_schema(op, target).since_version
-    while version > opset:
-        found.append(version)
-        version = defs.get_schema(op, version - 1).since_version
-    return tuple(reversed(found))
+    return tuple(reversed(versions_left(op, target, opset) or ())) if target > opset else ()
 
 
 @cache

@@ -34,7 +34,8 @@ app = typer.Typer(
 
     Exit codes: 0 done; 1 failed, or the input is no valid model; 2 wrong usage; 3 the requested
     result could not be produced (under --strict also: something stays that the command is to
-    rewrite); 4 a rewrite, or a model given to `verify`, does not agree with the original.""",
+    rewrite); 4 a rewrite, or a model given to `verify` or `prove`, does not agree with the
+    original.""",
 )
 app.add_typer(command_rewriting.make())
 app.add_typer(command_building.app)

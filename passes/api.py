@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from passes.binding.values import held
 from passes.choices import DEFAULT_OPSET, PROOF_BUDGET, Batch, Executors, RuleOptions
+from passes.commands.options import ExecutingBoth
 from passes.commands.registry import function_of
 from passes.commands.rewriting import (
     Convert,
@@ -21,9 +23,8 @@ from passes.commands.rewriting import (
 )
 from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
-from passes.lowest import Lowest, find_lowest
+from passes.inspection.lowest import Lowest, find_lowest
 from passes.session import Source, loaded
-from passes.values import held
 from passes.verify.prove.proof import Proof
 
 __all__ = [
@@ -108,6 +109,7 @@ def prove(
         BadModel: one of them is no valid model.
         DoesNotFit: a dim, shape or value does not fit the original.
         NoExecutor: only onnxruntime was requested, and it is not installed.
+        TypeError, ValueError: the executor, its budget or the seed cannot have this value.
     """
     from passes.verify.prove.judging import Executing, judge
     from passes.verify.prove.promises import Promises, bound
@@ -122,5 +124,6 @@ def prove(
         check_output=check_output,
     )
     old, new = bound(promised, *(loaded(side)[0] for side in (before, after)))
-    executing = Executing(executor, verify_budget, seed)
+    asked = ExecutingBoth(executor=executor, verify_budget=verify_budget, seed=seed)
+    executing = Executing(asked.executor, asked.verify_budget, asked.seed)
     return judge(old, new, budget, executing, Promises.of([promised])).proof

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given, with_sizes
+from passes.binding.dims import dims_of_inputs
+from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
-from passes.choices import Verifying
+from passes.choices import Proving, Verifying
 from passes.collector import collector_held_back
-from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
-from passes.errors import WrongUsage
+from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
 from passes.report import Checked, Report, Spent
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from passes.verify.rewrites.verifying import KnownVerifications
 
 
-class CannotCertify(WrongUsage):
-    """The proof is not one of the model that was given."""
+class CannotCertify(DoesNotFit):
+    """The proof would rest on promises, or would not be one of the model that was given."""
 
 
 class _LeaveOut(Exception):
@@ -67,11 +67,12 @@ class Chain:
             UnknownFunction: a function is to be inlined that the model does not have.
             NameTaken: the output that is to be added has the name of another value.
             NotProduced: the model is newer than the target, a rule that the result depends on
-                refused, or a proof is required and there is none.
+                refused, a proof is required and there is none, or one that is to be certified
+                needs its searches.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
-            CannotCertify: a certificate is to be made, and inputs are bound.
-            DoesNotHold: a certificate is to be made, and a proof needs its searches.
+            CannotCertify: a certificate is to be made, and something is promised, or inputs are
+                bound.
             NoRuntime: the runtime that is to execute the outcome, too, is not installed.
         """
         first = self.sessions[0]
@@ -79,6 +80,7 @@ class Chain:
         with self._undisturbed():
             original, found = first.loaded(source)
             binding = self._binding(original)
+            self._refuse_to_certify(binding)
             model = binding.of(original) if binding else original
         given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], str] = {}
@@ -112,7 +114,7 @@ class Chain:
                 left_out = {**left_out, **more.sites}
                 continue
             self._require_proof(report)
-            self._certify(fed, proto, attempt, bool(binding))
+            self._certify(fed, proto, attempt, report)
             return Result(proto, report, model.base_dir)
 
     def _undisturbed(self) -> AbstractContextManager[None]:
@@ -183,25 +185,43 @@ class Chain:
         if proof is not None and not all(one.accepts(proof.kind) for one in asked):
             raise failed(f"the outcome is {'only ' * proof.is_proven}{proof.line}", report)
 
+    @property
+    def _certifying(self) -> list[Proving]:
+        """How to prove what is to be certified; empty if nothing is."""
+        return [one.proving for one in self.sessions if one.proving and one.proving.certified]
+
+    def _refuse_to_certify(self, binding: Binding) -> None:
+        """Raise CannotCertify if a certificate is wanted that would rest on promises."""
+        if not self._certifying:
+            return
+        from passes.verify.prove.promises import Promises
+
+        promises = replace(Promises.of([one.options for one in self.sessions]), given=())
+        under = [one.partition(": ")[0] for one in promises.sentences()]
+        under += ["bound inputs"] if binding else []
+        if under:
+            raise CannotCertify(f"--certify: a proof with {' and '.join(under)} has no certificate")
+
     def _certify(
-        self, model: Model, proto: ModelProto, attempt: Attempt | None, is_bound: bool
+        self, model: Model, proto: ModelProto, attempt: Attempt | None, report: Report
     ) -> None:
         """Put the certificate of a proof into the outcome if a command asks for it, in place of one
         that the model had.
 
         Raises:
-            CannotCertify: the inputs of the model were bound.
+            NotProduced: the proof needs its searches.
         """
-        from passes.verify.prove.certificate import Certificate, embed
+        from passes.verify.prove.certificates.certificate import Certificate, embed
+        from passes.verify.prove.certificates.guide import DoesNotHold
 
-        asked = [one.proving for one in self.sessions if one.proving and one.proving.certified]
         made = None
-        if asked and is_bound:
-            raise CannotCertify("--certify: what binds inputs makes the original another model")
-        if asked and attempt is not None and attempt.proof.is_proven:
-            budget = max(one.budget for one in asked)
+        if self._certifying and attempt is not None and attempt.proof.is_proven:
+            budget = max(one.budget for one in self._certifying)
             after = Model(proto, model.path)
-            made = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
+            try:
+                made = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
+            except DoesNotHold as error:
+                raise failed(f"{error}", report) from error
         embed(proto, made)
 
     def _verified(

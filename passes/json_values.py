@@ -30,7 +30,7 @@ def read_as(kind: Any, value: Any) -> Any:
         if value not in arguments:
             raise TypeError(f"{value!r} is none of {', '.join(map(repr, arguments))}")
         return value
-    if origin in (tuple, list, Sequence) and type(value) is not list:
+    if origin in (tuple, list, Sequence) and not isinstance(value, list | tuple):
         raise TypeError(f"{value!r} is no list")
     if origin is tuple and arguments[-1] is not Ellipsis:
         return tuple(read_as(one, part) for one, part in zip(arguments, value, strict=True))

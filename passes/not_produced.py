@@ -47,7 +47,8 @@ class Mismatch(NotProduced):
     exit_code = MISMATCH
 
     def __init__(self, found: Disagreement, report: Report) -> None:
-        super().__init__(f"{found.path}: {found.sentence}", report)
+        where = ": ".join(filter(None, (report.file, found.path)))
+        super().__init__(f"{where}: does not agree with the original: {found.sentence}", report)
         self.found = found
         self.sides = found.sides
         self.failure = found.failure

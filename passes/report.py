@@ -73,7 +73,11 @@ class Checked:
         )
 
     def __str__(self) -> str:
-        cases = [f"{count} cases in {name}" for name, count in self.compared.items() if count]
+        cases = [
+            f"{count} {'case' if count == 1 else 'cases'} in {name}"
+            for name, count in self.compared.items()
+            if count
+        ]
         cases += [
             f"{count} in {name} against the reference" for name, count in self.crossed.items()
         ]

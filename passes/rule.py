@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.engine.memory import Slot
-from passes.engine.site import Site
+from passes.engine.site import Refused, Site
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -30,19 +30,6 @@ __all__ = [
     "Slot",
     "register",
 ]
-
-
-class Refused(Exception):
-    """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
-
-    `culprits` are paths of nodes or names of values. It may be raised from any depth.
-    """
-
-    def __init__(self, code: str, sentence: str, culprits: Sequence[str] = ()) -> None:
-        super().__init__(f"{code}: {sentence}")
-        self.code = code
-        self.sentence = sentence
-        self.culprits = tuple(culprits)
 
 
 class NothingToDo(Exception):
@@ -176,6 +163,20 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
+def _blamed(name: str, considers: Considers) -> Considers:
+    """The `considers` of a rule of another package, which raises BrokenRule if it fails."""
+
+    def considered(node: NodeProto, opset: int, target: int) -> bool:
+        try:
+            return considers(node, opset, target)
+        except Exception as error:  # whatever the code of another package may raise
+            what = f"considers({node.op_type} {node.name!r}, {opset}, {target})"
+            sentence = f"the rule {name!r} failed: {what}: {type(error).__name__}: {error}"
+            raise BrokenRule(sentence) from error
+
+    return considered
+
+
 def register(
     name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
 ) -> Callable[[Rewrite], Rewrite]:
@@ -187,6 +188,8 @@ def register(
 
     def add(rewrite: Rewrite) -> Rewrite:
         rule = Rule(name, rewrite, considers, optional, closer)
+        if not rule.is_built_in:
+            rule = replace(rule, considers=_blamed(name, considers))
         if name in RULES and RULES[name].rewrite is not rewrite:
             raise ValueError(f"two rules are called {name!r}")
         if not rule.summary:

@@ -12,8 +12,8 @@ from onnx import ModelProto
 
 from passes.check import Survey, check_outcome, load_checked
 from passes.check.as_meant import with_front_axes
-from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.choices import Proving, RuleOptions, Verifying
+from passes.engine.check_output import checks_of, refuse_taken, with_check_output
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
 from passes.engine.folded import drop_folded
@@ -25,9 +25,10 @@ from passes.engine.selection import marked, unmark
 from passes.engine.target_opset import TooNew, check_known, target_opset
 from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.protos import copied
+from passes.ir.save import Progress as Progress
 from passes.ir.save import save
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
@@ -37,8 +38,6 @@ from passes.report import Record, Report, Size
 
 if TYPE_CHECKING:
     from passes.commands.options import Options
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
-from passes import dims, values
-from passes.binding import parsed_shape
+from passes.binding import dims, values
+from passes.binding.inputs import parsed_shape
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
 from passes.engine.schedules import SCHEDULES, Schedule

@@ -219,7 +219,7 @@ def test_text_of_a_comparison_with_what_was_left_out() -> None:
     report = Report("verify", "a.onnx", (8, 9), (SIZE, GROWN), checked=checked)
     assert report.to_text().splitlines() == [
         "a.onnx: opset 8, against opset 9",
-        "  whole model verified: 1 cases in reference, bit-equal",
+        "  whole model verified: 1 case in reference, bit-equal",
         "          note: it is slow",
         "          out of time for: large",
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.converters.steps import adapter, adapter_down, expanded
@@ -135,13 +134,12 @@ def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     rotated = ctx.op("Concat", *columns, axis=axis)
     if is_part:
         rotated = ctx.op("Reshape", rotated, ctx.ints(0, 0, 0, 2 * pairs))
-        rest = spelling.part(ctx, split, 3, 2 * pairs, _END)
+        rest = spelling.part(ctx, split, 3, 2 * pairs, spelling.LAST)
         rotated = ctx.op("Concat", rotated, rest, axis=3)
     return ctx.last(node, "Reshape", rotated, spelling.shape_of(ctx, x))
 
 
 _WITHOUT_HEADS = 3  # axes, the last of which has the heads, too
-_END = np.iinfo(np.int64).max
 
 
 @adapter_down("LinearAttention", 27, exact=False)
@@ -181,6 +179,6 @@ def causal_conv_with_state_26(node: NodeProto, ctx: Conversion) -> Sequence[Node
     if has_activation:
         ctx.op("Mul", found, ctx.op("Sigmoid", found), outputs=[output])
     if present:
-        start = 1 - size if size > 1 else _END
-        ctx.op("Slice", padded, axes=[2], starts=[start], ends=[_END], outputs=[present])
+        start = 1 - size if size > 1 else spelling.LAST
+        ctx.op("Slice", padded, axes=[2], starts=[start], ends=[spelling.LAST], outputs=[present])
     return []

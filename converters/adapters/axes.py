@@ -11,6 +11,8 @@ from onnx import NodeProto
 
 from passes.converters.steps import adapter, adapter_down, identical
 from passes.converters.writing.attribute_inputs import (
+    front_axes,
+    front_axis,
     ints_as_attribute,
     ints_as_input,
     non_negative,
@@ -43,12 +45,6 @@ def axes_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return ints_as_attribute(node, ctx, "axes")
 
 
-@adapter_down("Squeeze", 11)
-def squeeze_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Negative axes are counted from the front."""
-    return [non_negative(node, ctx, "axes", node.input[0])]
-
-
 @adapter_down("Unsqueeze", 11)
 def unsqueeze_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Negative axes are counted from the front of the output."""
@@ -58,6 +54,7 @@ def unsqueeze_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 for _op in ("Squeeze", "Unsqueeze"):
     identical(_op, 11)  # negative axes are new
     identical(_op, 21, 23, 24, 25)
+adapter_down("Squeeze", 11)(front_axes)
 
 identical("Concat", 11, 13)
 identical("Expand", 13)
@@ -115,12 +112,8 @@ identical("Flatten", 11)  # a negative axis is new
 identical("Flatten", 13, 21, 23, 24, 25)
 
 
-@adapter_down("Concat", 11)
-@adapter_down("Flatten", 11)
-def axis_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A negative axis is counted from the front."""
-    return [non_negative(node, ctx, "axis", node.input[0])]
-
+adapter_down("Concat", 11)(front_axis)
+adapter_down("Flatten", 11)(front_axis)
 
 identical("Reshape", 13, 19, 21, 23, 24, 25)
 identical("Reshape", 14, because="allowzero is new; by default a 0 copies a dim, as ever")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper
@@ -21,7 +22,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, LoopForm
-from passes.types.value_types import Dims, dims_of, tensor_type
+from passes.types.value_types import dims_of, may_be_equal, tensor_type
 
 
 def _returned(node: NodeProto, ctx: Conversion) -> Iterator[tuple[str, TypeProto]]:
@@ -32,18 +33,17 @@ def _returned(node: NodeProto, ctx: Conversion) -> Iterator[tuple[str, TypeProto
             yield name, known
 
 
-def _optional(node: NodeProto, ctx: Conversion) -> str:
+def _passing(kind: str, since: int, node: NodeProto, ctx: Conversion) -> str:
+    """An objection to a sequence or optional before the opset in which it may be passed on."""
     for name, known in _returned(node, ctx):
-        if known.HasField("optional_type"):
-            return f"{op_of(node)} passes on {name!r}, an optional, for which it takes opset 16"
+        if known.WhichOneof("value") == f"{kind}_type":
+            article = "an" if kind == "optional" else "a"
+            what = f"passes on {name!r}, {article} {kind}"
+            return f"{op_of(node)} {what}, for which it takes opset {since}"
     return ""
 
 
-def _sequence(node: NodeProto, ctx: Conversion) -> str:
-    for name, known in _returned(node, ctx):
-        if known.HasField("sequence_type"):
-            return f"{op_of(node)} passes on {name!r}, a sequence, for which it takes opset 13"
-    return ""
+_optional, _sequence = partial(_passing, "optional", 16), partial(_passing, "sequence", 13)
 
 
 def _two_shapes(node: NodeProto, ctx: Conversion) -> str:
@@ -57,18 +57,9 @@ def _two_shapes(node: NodeProto, ctx: Conversion) -> str:
         for part, graph in scoping.subgraphs(node)
     ]
     for name, *shapes in zip(node.output, *given, strict=False):
-        if len(shapes) == 2 and not _may_be_same(*shapes):
+        if len(shapes) == 2 and not may_be_equal(*shapes):
             return f"the branches give {name!r} in two shapes, for which If takes opset 11"
     return ""
-
-
-def _may_be_same(one: Dims | None, other: Dims | None) -> bool:
-    if one is None or other is None:
-        return True
-    return len(one) == len(other) and all(
-        a == b or not (isinstance(a, int) and isinstance(b, int))
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 identical("If", 11, because="the branches may now differ in shape")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter, adapter_down
@@ -14,8 +12,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.ir.operators import op_of
 from passes.writing import spelling
-
-_Array = npt.NDArray[Any]
+from passes.writing.writer import Array
 
 
 @adapter("DFT", 20)
@@ -72,7 +69,7 @@ def dft_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return []
 
 
-def _weights(read: int, count: int, inverse: bool, onesided: bool) -> _Array:
+def _weights(read: int, count: int, inverse: bool, onesided: bool) -> Array:
     """The complex matrix (out, in) of a transform of length `count`, of which `read` are there.
 
     The inverse of one side takes each of its inputs for its mirror image too, and gives real
@@ -80,7 +77,7 @@ def _weights(read: int, count: int, inverse: bool, onesided: bool) -> _Array:
     """
     out = count // 2 + 1 if onesided and not inverse else count
     turns = np.outer(np.arange(out), np.arange(read)) % max(count, 1) / max(count, 1)
-    weights: _Array = np.exp((2j if inverse else -2j) * np.pi * turns)
+    weights: Array = np.exp((2j if inverse else -2j) * np.pi * turns)
     if inverse:
         weights = weights / count
     if inverse and onesided:
@@ -90,7 +87,7 @@ def _weights(read: int, count: int, inverse: bool, onesided: bool) -> _Array:
 
 
 def _transformed(
-    x: str, weights: _Array, parts: int, is_real: bool, kind: int, ctx: Conversion
+    x: str, weights: Array, parts: int, is_real: bool, kind: int, ctx: Conversion
 ) -> str:
     """The product of complex weights (out, in) and x (..., in, parts): (..., out, 2), or only its
     real part, (..., out, 1)."""
@@ -187,7 +184,7 @@ def mel_weight_matrix_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     return _fixed(node, found, ctx)
 
 
-def _fixed(node: NodeProto, value: _Array, ctx: Conversion) -> Sequence[NodeProto]:
+def _fixed(node: NodeProto, value: Array, ctx: Conversion) -> Sequence[NodeProto]:
     """The node as a constant of its declared element type."""
     elem_type = ctx.attribute(node, "output_datatype", TensorProto.FLOAT)
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)

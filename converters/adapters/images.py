@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, helper
 
+from passes.converters.adapters.convolution import steps_and_pads
 from passes.converters.steps import adapter_down, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.writing import spelling
@@ -83,10 +84,7 @@ def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     assert image is not None  # they cannot be left out
     assert block is not None
     count = len(image)
-    strides, dilations = (
-        ctx.attribute(node, name) or [1] * count for name in ("strides", "dilations")
-    )
-    pads = ctx.attribute(node, "pads") or [0] * 2 * count
+    strides, dilations, pads = steps_and_pads(node, ctx, count)
     blocks = [
         (int(image[i]) + pads[i] + pads[count + i] - dilations[i] * (int(block[i]) - 1) - 1)
         // strides[i]

@@ -57,7 +57,7 @@ def einsum_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """
     terms, output = _equation(node, ctx)
     operands = [
-        _Operand(name, term, _sizes(ctx, name, term))
+        _Operand(name, term, ctx.dims_of(name) or (None,) * len(term))
         for name, term in zip(node.input, terms, strict=True)
     ]
     result = _summed(ctx, operands[0], {*output}.union(*terms[1:]))
@@ -82,10 +82,6 @@ class _Operand:
     def size(self, label: str) -> Dim:
         """The size of an axis, as far as it is known; 1 where there is none."""
         return self.sizes[self.labels.index(label)] if label in self.labels else 1
-
-
-def _sizes(ctx: Conversion, name: str, term: str) -> Dims:
-    return ctx.dims_of(name) or (None,) * len(term)
 
 
 def _equation(node: NodeProto, ctx: Conversion) -> tuple[list[str], str]:

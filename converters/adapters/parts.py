@@ -12,9 +12,9 @@ from onnx import NodeProto, TensorProto, helper
 from passes.converters.steps import adapter, adapter_down, identical
 from passes.converters.writing.attribute_inputs import (
     float_as_input,
+    front_axis,
     ints_as_attribute,
     ints_as_input,
-    non_negative,
 )
 from passes.converters.writing.conversion import OLD_FLOATS, Conversion, through_float
 from passes.ir.versions import HAS_COMPRESS, HAS_RANGE, SLICE_HAS_INPUTS
@@ -150,10 +150,7 @@ def _cut_at_run_time(
 identical("Split", 11)  # a negative axis is new
 
 
-@adapter_down("Split", 11)
-def split_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A negative axis is counted from the front."""
-    return [non_negative(node, ctx, "axis", node.input[0])]
+adapter_down("Split", 11)(front_axis)
 
 
 @adapter("Split", 13)

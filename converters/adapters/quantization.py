@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -282,13 +283,8 @@ def conv_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         ws = _halves(ctx, ws[0][0])
     if terms * 16 * 16 > _EXACT:
         raise ctx.refused("no-equivalent", f"a float does not hold sums of {terms} products")
-    parts = [
-        _product(node, ctx, x_part, w_part, by * w_by) for x_part, by in xs for w_part, w_by in ws
-    ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = ctx.op("Add", whole, part)
-    return ctx.last(node, "Identity", whole)
+    parts = [_product(node, ctx, one, two, by * w_by) for one, by in xs for two, w_by in ws]
+    return ctx.last(node, "Identity", reduce(partial(ctx.op, "Add"), parts))
 
 
 @adapter_down("QLinearMatMul", 10, exact=False)

@@ -9,9 +9,10 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from passes.converters.steps import adapter, adapter_down, identical, identical_down
 from passes.converters.writing.attribute_inputs import (
+    front_axes,
+    front_axis,
     ints_as_attribute,
     ints_as_input,
-    non_negative,
 )
 from passes.converters.writing.conversion import Conversion, through_float
 from passes.ir.operators import op_of
@@ -74,16 +75,11 @@ def _elementwise(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return [ctx.node("Identity", [x], output)]
 
 
-def negative_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Negative axes are counted from the front."""
-    return [non_negative(node, ctx, "axes", node.input[0])]
-
-
 for _name in _REDUCTIONS:
     identical(f"Reduce{_name}", 11, 13)
     adapter(f"Reduce{_name}", 18)(reduce_axes)
     adapter_down(f"Reduce{_name}", 18)(reduce_axes_down)
-    adapter_down(f"Reduce{_name}", 11)(negative_axes)
+    adapter_down(f"Reduce{_name}", 11)(front_axes)
 
 
 def of_booleans_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -116,7 +112,7 @@ for _name in ("LogSum", "LogSumExp"):
 identical("ReduceSum", 11)
 adapter("ReduceSum", 13)(reduce_axes)
 adapter_down("ReduceSum", 13)(reduce_axes_down)
-adapter_down("ReduceSum", 11)(negative_axes)
+adapter_down("ReduceSum", 11)(front_axes)
 
 
 def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -139,19 +135,13 @@ def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 _FIRST = np.iinfo(np.int64).min  # the end of a Slice that goes back to the first element
-_LAST = np.iinfo(np.int64).max  # and of one that goes on to the last
-
-
-def negative_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A negative axis is counted from the front."""
-    return [non_negative(node, ctx, "axis", node.input[0])]
 
 
 for _op in ("ArgMax", "ArgMin"):
     identical(_op, 11, 13)
     identical(_op, 12, because="select_last_index is new; by default the first one wins, as ever")
     adapter_down(_op, 12)(select_last_index)
-    adapter_down(_op, 11)(negative_axis)
+    adapter_down(_op, 11)(front_axis)
 
 
 @adapter_down("CumSum", 11, exact=False)
@@ -201,7 +191,7 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ctx.made.expanded.add(end)
     ctx.adopt(scan)
     if may_be_empty:
-        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, _LAST)))
+        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, spelling.LAST)))
     return ctx.last(node, "Transpose", found, perm=perm)
 
 

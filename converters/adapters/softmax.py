@@ -1,4 +1,4 @@
-"""Steps of Softmax, LogSoftmax and Hardmax."""
+"""Steps of Softmax, LogSoftmax and Hardmax, and of losses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from onnx import NodeProto, ValueInfoProto, helper
 
-from passes.converters.steps import adapter, adapter_down, identical
-from passes.converters.writing.attribute_inputs import non_negative
+from passes.converters.steps import adapter, adapter_down, expanded, identical
+from passes.converters.writing.attribute_inputs import front_axis
 from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
@@ -46,9 +46,7 @@ def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         if axis == -1:
             return [ctx.changed(node, axis=-1)]
         return _unless_empty(node, ctx, lambda inner, to: _in_the_middle(node, inner, axis, to))
-    if not -len(dims) <= axis < len(dims):
-        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
-    axis %= len(dims)
+    axis = _place(node, ctx, axis, dims)
     if all(dim == 1 for dim in dims[axis + 1 :]):
         return [ctx.changed(node, axis=axis)]
     order = list(range(len(dims)))
@@ -56,11 +54,6 @@ def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     there = ctx.op("Transpose", node.input[0], perm=order)
     last = ctx.copy(node, there, axis=len(dims) - 1)
     return ctx.last(node, "Transpose", last, perm=order)
-
-
-def axis_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A negative axis is counted from the front."""
-    return [non_negative(node, ctx, "axis", node.input[0])]
 
 
 def _in_the_middle(node: NodeProto, ctx: Conversion, axis: int, output: str) -> None:
@@ -112,7 +105,7 @@ for _op in _OPS:
     identical(_op, 11)  # a negative axis is new
     adapter(_op, 13)(one_axis)
     adapter_down(_op, 13)(all_axes)
-    adapter_down(_op, 11)(axis_10)
+    adapter_down(_op, 11)(front_axis)
 
 
 def _only_axis(node: NodeProto, ctx: Conversion) -> int | None:
@@ -123,15 +116,25 @@ def _only_axis(node: NodeProto, ctx: Conversion) -> int | None:
     dims = ctx.dims_of(node.input[0])
     if dims is None:
         return -1 if axis == -1 else None
-    if not -len(dims) <= axis < len(dims):
-        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
-    first = axis % len(dims)
+    first = _place(node, ctx, axis, dims)
     wide = [one for one in range(first, len(dims)) if dims[one] != 1]
     if len(wide) > 1:
         return None
     return axis if not wide or wide == [first] else wide[0]
 
 
+def _place(node: NodeProto, ctx: Conversion, axis: int, dims: Dims) -> int:
+    if not -len(dims) <= axis < len(dims):
+        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
+    return axis % len(dims)
+
+
 def _has_elements(dims: Dims | None) -> bool:
     """Return whether no axis may be empty."""
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+
+
+identical("NegativeLogLikelihoodLoss", 13, 22)
+identical("SoftmaxCrossEntropyLoss", 13)
+expanded("NegativeLogLikelihoodLoss", 12)
+expanded("SoftmaxCrossEntropyLoss", 12)

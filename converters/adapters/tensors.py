@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.steps import adapter_down, expanded, identical
 from passes.converters.writing.conversion import OLD_FLOATS, Conversion
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.writing import spelling
 
 _INTEGERS = (

@@ -12,7 +12,7 @@ from passes.ir import scope as scoping
 from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -139,17 +139,14 @@ def row_type(site: Site, names: Sequence[str]) -> RowType:
     elem_type = next((elem_type_of(one) for one in types if elem_type_of(one)), 0)
     shapes = [dims for one in types if (dims := dims_of(one)) is not None]
     if not elem_type:
-        raise Refused(
-            "unknown-type",
-            f"the element type of {names[0]!r} in the body is neither declared nor inferred",
-            [site.path, names[0]],
-        )
+        what = f"the element type of {names[0]!r} in the body is neither declared nor inferred"
+        raise site.refused("unknown-type", what, names[0])
     if not shapes:
-        raise Refused(
+        raise site.refused(
             "unknown-rank",
             f"the rank of {names[0]!r} in the body is neither declared nor inferred, "
             "so the collected rows cannot be typed",
-            [site.path, names[0]],
+            names[0],
         )
     return RowType(elem_type, max(shapes, key=lambda dims: sum(dim is not None for dim in dims)))
 

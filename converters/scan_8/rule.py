@@ -93,23 +93,16 @@ def _strategies(site: Site, scan: BatchedScan) -> list[str]:
     if asked == "auto":
         return _automatic(site, scan)
     if asked == "unroll" and scan.batch is None:
-        raise Refused(
-            "batch-not-static",
-            "`unroll` needs a static batch size, but no input of the Scan declares one",
-            [site.path, *scan.sequences],
-        )
+        what = "`unroll` needs a static batch size, but no input of the Scan declares one"
+        raise site.refused("batch-not-static", what, *scan.sequences)
     if asked == "unroll" and scan.batch == 0:
-        raise Refused(
-            "batch-not-static",
-            "`unroll` writes out the rows of a batch, but this one is always empty",
-            [site.path, *scan.sequences],
-        )
+        what = "`unroll` writes out the rows of a batch, but this one is always empty"
+        raise site.refused("batch-not-static", what, *scan.sequences)
     if asked == "unroll" and scan.batch is not None and scan.batch > _MOST_ROWS:
-        raise Refused(
+        raise site.refused(
             "batch-too-large",
             f"`unroll` would write {scan.batch} copies of the body, at most {_MOST_ROWS} are "
             "allowed; `nest` has no such limit",
-            [site.path],
         )
     return [str(asked)]
 
@@ -133,7 +126,7 @@ def _written(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
 def _edit(
     site: Site, scan: BatchedScan, strategy: str, note: str, *, needs_rows: bool = False
 ) -> Edit:
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     outputs = [name or author.fresh("unused") for name in scan.form.outputs]
     UpgradedScan(author, site, scan, strategy, outputs, needs_rows).write()
     nodes = author.read(outputs)

@@ -19,7 +19,7 @@ from passes.converters.scan_8.sequence_lens import (
 )
 from passes.converters.scan_8.unroll import unroll
 from passes.converters.scan_8.vectorize import runs_on, vectorize
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -158,11 +158,11 @@ class UpgradedScan:
         empty = not self._assumed("non-empty")
         zero, zeros = known.may_be_zero and empty, known.may_all_be_zero and empty
         if self._masked and zero and not self._runs_on:
-            raise Refused(
+            raise self.site.refused(
                 "not-speculatable",
                 "the body may fail on what a row of length 0 would feed it (--assume non-empty: "
                 "there is none)",
-                [self.site.path, lengths],
+                lengths,
             )
         return Lengths(ends, time, zero, zeros, masked=self._masked)
 

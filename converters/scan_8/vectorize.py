@@ -46,9 +46,8 @@ def vectorize(
             reads no row and may fail: without rows it never ran.
     """
     if site.target < OLDEST:
-        raise Refused(
-            "opset-too-old", f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
-        )
+        what = f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
+        raise Refused("opset-too-old", what)
     rows = _rows(site, scan)
     axis = Axis(
         spelling.size_of_axis(author, scan.sequences[0], 0),

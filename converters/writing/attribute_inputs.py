@@ -66,6 +66,16 @@ def non_negative(node: NodeProto, ctx: Conversion, name: str, rank_of: str) -> N
     return ctx.changed(node, **attributes)
 
 
+def front_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """A negative axis is counted from the front."""
+    return [non_negative(node, ctx, "axis", node.input[0])]
+
+
+def front_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Negative axes are counted from the front."""
+    return [non_negative(node, ctx, "axes", node.input[0])]
+
+
 def float_as_input(node: NodeProto, ctx: Conversion, name: str, like: str, default: float) -> str:
     """The name of a scalar of the element type of `like` that holds the float attribute `name`.
 

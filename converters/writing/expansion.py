@@ -23,7 +23,7 @@ from onnx import (
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.made import Made, Noted
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import copied
 from passes.rule import Slot

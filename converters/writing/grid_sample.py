@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from passes.converters.writing.conversion import OLD_FLOATS, Conversion
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.sampling import refuse_rounding
 from passes.writing import spelling
 
 
@@ -27,9 +28,7 @@ def gathered(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         raise ctx.refused("unknown-rank", f"the sizes of {x!r} are not known, or 0: {dims}")
     if mode.endswith("cubic"):
         raise ctx.refused("no-equivalent", "runtimes differ in what is cubic beyond a border")
-    if mode != "nearest" and elem_type not in OLD_FLOATS:
-        kind = TensorProto.DataType.Name(elem_type).lower()
-        raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
+    refuse_rounding(ctx, mode, elem_type)
     sizes = [int(dim) for dim in dims[2:] if isinstance(dim, int)]
     ctx = ctx.later(11)
     places = _Places(node, ctx.known_elem_type(grid), ctx)

@@ -105,11 +105,11 @@ def _counts_from_front(ctx: Conversion, name: str) -> bool:
 
 def _is_iteration(home: Scope, name: str) -> bool:
     """Return whether a name is the number of the iteration that a Loop gives its body."""
-    if home.outer is None or home.key[-1] != "body":
+    holder = home.holder
+    if holder is None or home.key[-1] != "body":
         return False
-    node = home.outer.owner.node[int(home.key[-2])]
     inputs = home.owner.input if isinstance(home.owner, GraphProto) else []
-    return op_of(node) == "Loop" and bool(inputs) and inputs[0].name == name
+    return op_of(holder.node) == "Loop" and bool(inputs) and inputs[0].name == name
 
 
 def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:

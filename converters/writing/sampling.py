@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import OLD_FLOATS, Conversion
-
-_Array = npt.NDArray[Any]
+from passes.writing.writer import Array
 
 
 def is_replicating(node: NodeProto, ctx: Conversion) -> bool:
@@ -47,9 +46,7 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if ctx.attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         raise ctx.refused("no-equivalent", f"opset {ctx.version} has no 'tf_crop_and_resize'")
-    if mode != "nearest" and elem_type not in OLD_FLOATS:
-        kind = TensorProto.DataType.Name(elem_type).lower()
-        raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
+    refuse_rounding(ctx, mode, elem_type)
     rank = ctx.known_rank(x)
     changing = _changing(node, ctx, rank)
     for axis, (size, new_size, scale) in changing.items():
@@ -62,13 +59,18 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
                 dtype = helper.tensor_dtype_to_np_dtype(elem_type)
                 part = ctx.op("Mul", part, ctx.rounded(weight.reshape(behind), dtype, "weight"))
             parts.append(part)
-        x = parts[0]
-        for part in parts[1:]:
-            x = ctx.op("Add", x, part)
+        x = reduce(partial(ctx.op, "Add"), parts)
     return ctx.last(node, "Identity", x)
 
 
-def fixed_input(node: NodeProto, ctx: Conversion, position: int) -> _Array:
+def refuse_rounding(ctx: Conversion, mode: str, elem_type: int) -> None:
+    """Refuse to interpolate a type that is rounded otherwise."""
+    if mode != "nearest" and elem_type not in OLD_FLOATS:
+        kind = TensorProto.DataType.Name(elem_type).lower()
+        raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
+
+
+def fixed_input(node: NodeProto, ctx: Conversion, position: int) -> Array:
     """The scales or sizes of a Resize.
 
     Raises:
@@ -115,7 +117,7 @@ def _changing(node: NodeProto, ctx: Conversion, rank: int) -> dict[int, tuple[in
 
 def _taps(
     node: NodeProto, ctx: Conversion, mode: str, size: int, new_size: int, scale: float
-) -> list[tuple[_Array, _Array | None]]:
+) -> list[tuple[Array, Array | None]]:
     """Return the elements that each new_size one reads along an axis, and their weights; None is
     1."""
     if mode == "nearest":
@@ -140,7 +142,7 @@ def _taps(
     return [(np.clip(one, 0, size - 1), weight) for one, weight in taps]
 
 
-def _cubic(distance: _Array, a: float) -> _Array:
+def _cubic(distance: Array, a: float) -> Array:
     near = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
     far = a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
     return np.where(distance <= 1, near, far)
@@ -148,7 +150,7 @@ def _cubic(distance: _Array, a: float) -> _Array:
 
 def _nearest(
     node: NodeProto, ctx: Conversion, size: int, new_size: int, scale: float, dtype: npt.DTypeLike
-) -> _Array:
+) -> Array:
     position = _positions(node, ctx, size, new_size, scale, dtype)
     rounding = ctx.attribute(node, "nearest_mode", "round_prefer_floor")
     half = np.asarray(0.5, dtype)
@@ -162,7 +164,7 @@ def _nearest(
 
 def _positions(
     node: NodeProto, ctx: Conversion, size: int, new_size: int, scale: float, dtype: npt.DTypeLike
-) -> _Array:
+) -> Array:
     """Return the position read for each new_size element, in the axis before; (new_size)."""
     mode = ctx.attribute(node, "coordinate_transformation_mode", "half_pixel")
     step, factor, half = np.arange(new_size).astype(dtype), *np.array([scale, 0.5], dtype)

@@ -13,7 +13,7 @@ from passes.cli.document import rule_text, schedules
 from passes.cli.explanation import SESSION_CODES
 from passes.engine.plugins import load_rules
 from passes.rule import Rule
-from passes.verify.prove.codes import CODES as PROOF_CODES
+from passes.verify.prove.proof import CODES as PROOF_CODES
 
 _INDEX = """# The rules
 

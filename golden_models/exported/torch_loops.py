@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from case import Case
 from onnx import ModelProto
-from torch import Tensor
+from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch_models import Function, results, scripted, tensor
@@ -38,11 +38,14 @@ def cases() -> Iterator[Case]:
 
 
 def operator(
-    function: Callable[..., object], *inputs: Tensor, free: Sequence[Mapping[int, str]] = ()
+    function: Callable[..., object],
+    *inputs: Tensor,
+    free: Sequence[Mapping[int, str]] = (),
+    layers: Sequence[nn.Module] = (),
 ) -> Case:
-    """A function of torch's loop operators for the dynamo exporter; `free` names the dynamic axes
-    of each input."""
-    module = Function(function).eval()
+    """A function of torch's loop operators, or of layers, for the dynamo exporter; `free` names the
+    dynamic axes of each input."""
+    module = Function(function, *layers).eval()
     dims = {name: torch.export.Dim(name) for axes in free for name in axes.values()}
     shapes = [{axis: dims[name] for axis, name in axes.items()} for axes in free]
 

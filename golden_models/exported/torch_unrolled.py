@@ -1,13 +1,15 @@
-"""Recurrences that tracing writes out, step by step, by torch's TorchScript exporter."""
+"""Recurrences that torch's exporters write out, step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from case import Case
 from torch import Tensor, nn
 from torch.nn import functional
+from torch_loops import operator
 from torch_models import scripted, tensor
 
 STEPS, WIDE, STATES = 4, 4, 3
@@ -15,7 +17,8 @@ OPSETS = (13,)
 
 
 def cases() -> Iterator[Case]:
-    """A cell with any batch, two cells in a row, a selective scan."""
+    """A cell with any batch, two cells in a row, a selective scan; cells whose first states, zeros,
+    are folded into the first step."""
     x, state = tensor(70, 2, STEPS, WIDE), tensor(71, 2, WIDE)
     torch.manual_seed(0)
     batch = [(0,), (0,), (0,)]
@@ -24,6 +27,10 @@ def cases() -> Iterator[Case]:
     )
     yield scripted("traced_two_cells", TwoCells(), x, state, opsets=OPSETS, free=())
     yield scripted("traced_selective_scan", SelectiveScan(), x, opsets=OPSETS, free=())
+    yield scripted("traced_liquid_cell", LiquidCell(), x, opsets=OPSETS, free=())
+    yield scripted("traced_slstm", SLSTM(), x, opsets=OPSETS, free=())
+    made = operator(lstm_from_zeros, x, layers=[nn.LSTMCell(WIDE, WIDE)])
+    yield replace(made, name="traced_lstm_from_zeros")
 
 
 class Cell(nn.Module):
@@ -78,4 +85,66 @@ class SelectiveScan(nn.Module):
         for step in range(STEPS):
             state = decays[:, step] * state + added[:, step]
             rows.append(torch.einsum("bdn,bn->bd", state, reads[:, step]))
+        return torch.stack(rows, 1)
+
+
+def lstm_from_zeros(cell: nn.LSTMCell, x: Tensor) -> Tensor:
+    """The states of a cell over the steps, from zeros."""
+    h, c, rows = torch.zeros(2, WIDE), torch.zeros(2, WIDE), []
+    for step in range(STEPS):
+        h, c = cell(x[:, step], (h, c))
+        rows.append(h)
+    return torch.stack(rows, 1)
+
+
+class LiquidCell(nn.Module):
+    """A liquid time-constant cell (Hasani et al.), whose equation is solved in two substeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leak, self.rest, self.capacity = (nn.Parameter(torch.rand(WIDE)) for _ in range(3))
+        self.inner = nn.ParameterList([torch.rand(WIDE, WIDE) for _ in range(4)])
+        self.outer = nn.ParameterList([torch.rand(WIDE, WIDE) for _ in range(4)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The potentials of all steps."""
+        capacity, leak = functional.softplus(self.capacity) * 2, functional.softplus(self.leak)
+        potential, rows = torch.zeros(2, WIDE), []
+        for step in range(STEPS):
+            driven, conducted = _synapses(x[:, step], self.outer)
+            for _ in range(2):
+                current, conductance = _synapses(potential, self.inner)
+                total = capacity * potential + leak * self.rest + current + driven
+                potential = total / (capacity + leak + conductance + conducted)
+            rows.append(potential)
+        return torch.stack(rows, 1)
+
+
+def _synapses(source: Tensor, parameters: nn.ParameterList) -> tuple[Tensor, Tensor]:
+    """The current that flows into each neuron, and its conductance."""
+    weight, middle, slope, reversal = parameters
+    opened = functional.softplus(weight) * torch.sigmoid(slope * (source.unsqueeze(-1) - middle))
+    return (opened * reversal).sum(1), opened.sum(1)
+
+
+class SLSTM(nn.Module):
+    """The sLSTM of xLSTM (Beck et al.): exponential gates, with a maximum and a sum as states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input = nn.Linear(WIDE, 4 * WIDE)
+        self.state = nn.Linear(WIDE, 4 * WIDE, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The states of all steps."""
+        c, n, h, most = (torch.zeros(2, WIDE) for _ in range(4))
+        rows = []
+        for step in range(STEPS):
+            z, i, f, o = (self.input(x[:, step]) + self.state(h)).chunk(4, -1)
+            kept = functional.logsigmoid(f) + most
+            most = torch.maximum(kept, i)
+            i, f = torch.exp(i - most), torch.exp(kept - most)
+            c, n = f * c + i * torch.tanh(z), f * n + i
+            h = torch.sigmoid(o) * c / n
+            rows.append(h)
         return torch.stack(rows, 1)

@@ -9,7 +9,7 @@ from onnx import ModelProto, TypeProto, ValueInfoProto
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.protos import copied, replace_all
-from passes.types.value_types import dims_of, elem_type_of
+from passes.types.value_types import dims_of, elem_type_of, may_be_equal
 from passes.verify import signature
 
 
@@ -64,13 +64,7 @@ def _fit(left: TypeProto, right: TypeProto) -> bool:
         return signature.describe_type(left) == signature.describe_type(right)
     if right.WhichOneof("value") != "tensor_type" or elem_type_of(left) != elem_type_of(right):
         return False
-    old, new = dims_of(left), dims_of(right)
-    if old is None or new is None:
-        return True
-    return len(old) == len(new) and all(
-        a == b or not (isinstance(a, int) and isinstance(b, int))
-        for a, b in zip(old, new, strict=True)
-    )
+    return may_be_equal(dims_of(left), dims_of(right))
 
 
 def _rename(model: ModelProto, mapping: dict[str, str]) -> None:

@@ -10,7 +10,6 @@ from onnx import (
     FunctionProto,
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
     TensorProto,
     ValueInfoProto,
     helper,
@@ -19,15 +18,11 @@ from onnx import (
 
 from passes.bisection.trace import Instance, Run, Trace
 from passes.ir import scope as scoping
-from passes.ir.calls import called_functions
-from passes.ir.imports import import_contrib
+from passes.ir.closed import cut_out
 from passes.ir.names import Names
-from passes.ir.operators import plain_domain
 from passes.ir.protos import copied
-from passes.ir.versions import FREE_INITIALIZERS
 from passes.verify.executor import Value
 from passes.verify.reference.value_types import type_of
-from passes.writing.splicing import list_initializers
 
 #: Nodes of a part beyond which it is no part any more.
 _MOST_NODES = 2_000
@@ -112,13 +107,10 @@ def as_model(
         [ValueInfoProto(name=output, type=type_of(made.value, shaped=False))],
         constants,
     )
-    if model.ir_version < FREE_INITIALIZERS:
-        list_initializers(graph)
-    cut = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, part.runs[0]))
-    cut.graph.CopyFrom(graph)
-    import_contrib(cut)
-    cut.functions.extend(called_functions(model, [cut.graph]))
-    return cut
+    around = part.runs[0].at
+    while not isinstance(around.evaluator.proto_, FunctionProto) and around.holder is not None:
+        around = around.holder.at
+    return cut_out(model, graph, around.evaluator.proto_)
 
 
 def _renamed(
@@ -134,14 +126,3 @@ def _renamed(
     if not run.makes:  # it failed
         node.output[0] = output
     return node
-
-
-def _imports(model: ModelProto, run: Run) -> list[OperatorSetIdProto]:
-    """The opsets that a node is written in, and of what else the model calls."""
-    around = run.at
-    while not isinstance(around.evaluator.proto_, FunctionProto) and around.holder is not None:
-        around = around.holder.at
-    graph = around.evaluator.proto_
-    own = list(graph.opset_import if isinstance(graph, FunctionProto) else model.opset_import)
-    known = {plain_domain(entry.domain) for entry in own}
-    return own + [one for one in model.opset_import if plain_domain(one.domain) not in known]

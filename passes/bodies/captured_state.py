@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import live
 from passes.ir.own_outputs import return_copy
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, drop_at, replace_all
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
 from passes.rule import Site
@@ -149,10 +149,7 @@ def _drop(node: NodeProto, form: LoopForm, dropped: Sequence[Carried]) -> None:
     body, first = form.body, 0 if form.condition is None else 1
     outputs = _positions(form, dropped)
     ends = {name for carried in dropped for name in _chain(body, carried)}
-    replace_all(
-        body.output,
-        [value for position, value in enumerate(body.output) if position not in outputs],
-    )
+    drop_at(body.output, outputs)
     inputs = {carried.body_input for carried in dropped}
     replace_all(body.input, [value for value in body.input if value.name not in inputs])
     kept, _ = live(
@@ -164,11 +161,5 @@ def _drop(node: NodeProto, form: LoopForm, dropped: Sequence[Carried]) -> None:
     replace_all(body.node, kept)
     scoping.rename_captures(body, {carried.body_input: carried.initial for carried in dropped})
     heads = 2 if form.condition is not None else 0
-    fed = {position - first + heads for position in outputs}
-    replace_all(
-        node.input, [name for position, name in enumerate(node.input) if position not in fed]
-    )
-    gone = {position - first for position in outputs}
-    replace_all(
-        node.output, [name for position, name in enumerate(node.output) if position not in gone]
-    )
+    drop_at(node.input, {position - first + heads for position in outputs})
+    drop_at(node.output, {position - first for position in outputs})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
+from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
+from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site, Slot
 from passes.writing.draft import ITERATION_KEY
@@ -64,12 +67,11 @@ def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) ->
     """
     levels = max((_levels(node, key) for node in form.body.node), default=0)
     if levels and count ** (levels + 1) > _MOST_COPIES:
-        raise Refused(
+        raise site.refused(
             "too-many-nodes",
             f"{count} copies of a body in which {levels} nested loops were copied {count} "
             f"times are {count ** (levels + 1)} of the innermost one; at most {_MOST_COPIES} are "
             "allowed",
-            [site.path],
         )
 
 
@@ -91,7 +93,7 @@ def _too_much(site: Site, each: Cost, count: int, most: Cost, spent: Cost, left:
             f"{count} iterations of {each.bytes} bytes are {each.bytes * count}; at most "
             f"{most.bytes} are allowed"
         )
-    return Refused("too-many-nodes", f"{what}; {fits} iterations would fit", [site.path])
+    return site.refused("too-many-nodes", f"{what}; {fits} iterations would fit")
 
 
 def _sum(costs: list[Cost], site: Site) -> Cost:
@@ -112,6 +114,13 @@ def _cost_of(form: LoopForm) -> Cost:
     nodes = sum(len(graph.node) for graph in graphs) + len(form.scanned)
     weights = sum(tensor.ByteSize() for graph in graphs for tensor in graph.initializer)
     return Cost(max(1, nodes), max(0, form.body.ByteSize() - weights))
+
+
+def refuse_random(site: Site, nodes: Iterable[NodeProto]) -> None:
+    """Refuse to write nodes of a body more than once if one of them draws random numbers."""
+    drawing = first_random(site.model, nodes)
+    if drawing is not None:
+        raise site.refused("random", f"the body runs {op_of(drawing)}", *drawing.output)
 
 
 def _written_earlier(site: Site) -> Cost:

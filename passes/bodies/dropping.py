@@ -10,7 +10,7 @@ from passes.analysis.safety.may_fail import may_go
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
-from passes.rule import Refused
+from passes.rule import Refused, Site
 
 
 def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
@@ -19,22 +19,18 @@ def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
     Raises:
         Refused: `random` or `may-fail` where one may not.
     """
-    path = body.site.path
     assumed = body.site.assumes("valid-inputs")
     known = body.rows.known(body.site.target, trusted=False)
     for position in positions:
         node = body.nodes[position]
         if first_random(body.site.model, [node]) is not None:
-            raise random_node(node, path)
+            raise random_node(body.site, node)
         if not assumed and not may_go(node, known):
-            raise Refused(
-                "may-fail",
-                f"nothing reads {list(node.output)}, but {op_of(node)} could fail",
-                [path, *node.output],
-            )
+            what = f"nothing reads {list(node.output)}, but {op_of(node)} could fail"
+            raise body.site.refused("may-fail", what, *node.output)
 
 
-def random_node(node: NodeProto, path: str) -> Refused:
+def random_node(site: Site, node: NodeProto) -> Refused:
     """The refusal of a node that draws random numbers."""
     sentence = f"{op_of(node)} {list(node.output)} draws random numbers in every iteration"
-    return Refused("random", sentence, [path, *node.output])
+    return site.refused("random", sentence, *node.output)

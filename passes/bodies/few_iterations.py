@@ -28,7 +28,7 @@ from passes.ir.live import dependents, live
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import FLOATS, elem_type_of
 
 #: The assumed trip count where it is not a size, and known only at run time.
@@ -71,11 +71,10 @@ def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], t
     gone = [site.node, *(site.scope.owner.node[position] for position in covered)]
     before, after = starts(gone, trips), starts(nodes, trips)
     if after > before:
-        raise Refused(
+        raise site.refused(
             "few-iterations",
             f"with {trips} iterations, the most that are expected, {after} nodes would run in "
             f"place of {before}; --target scan-only does not check this",
-            [site.path],
         )
 
 

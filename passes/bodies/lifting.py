@@ -9,7 +9,7 @@ from typing import Protocol
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor, sparse_constant
+from passes.ir.constants import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import replace_all
@@ -72,7 +72,7 @@ class Lifting:
             return
         if self.opset >= RESIZE_OF_SCALES_OR_SIZES:
             _leave_out_empty(graph, found)
-        read = _read_in(graph)
+        read = scoping.all_reads(graph.node) | scoping.ends(graph)
         annotated = {annotation.tensor_name for annotation in graph.quantization_annotation}
         near = read_too_far(graph, level) if self.keep_packed else {}
         outside = {
@@ -144,24 +144,10 @@ def is_constant(node: NodeProto) -> bool:
     return op_of(node) == "Constant"
 
 
-def _read_in(graph: GraphProto) -> set[str]:
-    """The names that a graph reads, returns, or has in quantization annotations."""
-    read = {name for node in graph.node for name in scoping.free_names(node)}
-    read.update(scoping.output_names(graph))
-    for annotation in graph.quantization_annotation:
-        read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
-    return read
-
-
 def _remove(graph: GraphProto, gone: set[str]) -> None:
-    """Drop constants; up to IR 3 they are inputs too."""
+    """Drop initializers and Constants."""
     if not gone:
         return
-    replace_all(graph.input, [value for value in graph.input if value.name not in gone])
-    replace_all(
-        graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in gone]
-    )
-    sparse = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in gone]
-    replace_all(graph.sparse_initializer, sparse)
+    scoping.drop_constants(graph, gone)
     nodes = [node for node in graph.node if not (is_constant(node) and node.output[0] in gone)]
     replace_all(graph.node, nodes)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, helper
 
 from passes.bodies.rank_pairs import without_pairs
 from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import same_bits
 from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
 from passes.ir.protos import copied, named
-from passes.loops.form import Scanned
-from passes.rule import Claim, Edit, Refused
+from passes.loops.form import Collected, Scanned
+from passes.rule import Claim, Edit
 from passes.types.value_types import dims_of
 from passes.vectorize import Vectorizer
 from passes.writing import spelling
@@ -57,7 +58,7 @@ class Outside:
         for annotation in graph.quantization_annotation:
             if annotation.tensor_name in read:
                 self.annotations.append(annotation)
-                read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+                read.update(scoping.parameters_of([annotation]))
         self.inner.adopt([], [tensor for tensor in graph.initializer if tensor.name in read])
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
@@ -111,11 +112,8 @@ def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
     if rank is not None:
         return scanned.axis % rank, rank
     if scanned.axis:
-        raise Refused(
-            "no-rule",
-            f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown",
-            [body.site.path, scanned.tensor],
-        )
+        what = f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown"
+        raise body.site.refused("no-rule", what, scanned.tensor)
     return 0, 0
 
 
@@ -129,13 +127,13 @@ def known_rank(body: TimeBody, scanned: Scanned) -> int | None:
 
 
 def place_rows(
-    author: Author, value: str, axis: int, rank: int, *, turned: bool, output: str
+    author: Author, value: str, collected: Collected, rank: int, *, turned: bool
 ) -> None:
-    """Write [time, ...] as what a loop collects on an axis of the result, perhaps in reverse.
+    """Write [time, ...] as what a loop collects, in reverse if it is `turned`.
 
     `rank` is that of the result; it is ignored where the axis is 0.
     """
-    axis = axis % rank if axis else 0
+    axis, output = collected.axis % rank if collected.axis else 0, collected.tensor
     if turned:
         value = spelling.reversed_rows(author, value, [] if axis else [output])
     if axis:
@@ -157,8 +155,10 @@ def remaining_body(
     return body
 
 
-def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exact: bool) -> Edit:
-    """The Edit of what was written, without Identities and unread nodes."""
+def cleaned(
+    body: TimeBody, author: Author, outside: Outside, moved: Iterable[NodeProto], note: str
+) -> Edit:
+    """The Edit of what was written in place of `moved`, without Identities and unread nodes."""
     site = body.site
     written = {name for node in author.nodes for name in node.output}
 
@@ -173,7 +173,7 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         tuple(nodes),
         tuple(constants),
         note=note,
-        exact=exact,
+        exact=all(map(same_bits, moved)),
         annotations=annotations,
         claim=Claim(entered=body.entered),
         context=outside.length.context,

@@ -12,7 +12,6 @@ from onnx import NodeProto, TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
-from passes.rule import Refused
 from passes.types.value_types import FLOATS, elem_type_of
 
 
@@ -114,29 +113,30 @@ def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
     Raises:
         Refused: `reassociation`, `no-kernel` or `running`.
     """
-    path, name = body.site.path, recurrence.carried.body_input
+    name = recurrence.carried.body_input
     if recurrence.kind not in (Update.SUM, *FINAL_ONLY):
         return
     in_order = recurrence.kind is Update.SUM and reads
     if recurrence.elem_type in FLOATS and not (in_order or may_regroup(body)):
-        raise Refused(
+        raise body.site.refused(
             "reassociation",
             f"the running {recurrence.kind} {name!r} is of floats, and at once it may differ "
             "in rounding, or in the sign of a zero; --allow-reassociation allows that",
-            [path, name],
+            name,
         )
     if recurrence.elem_type not in _KERNELS[recurrence.kind]:
         kind = TensorProto.DataType.Name(recurrence.elem_type)
-        raise Refused(
+        raise body.site.refused(
             "no-kernel",
             f"onnxruntime has no exact operator for the {recurrence.kind} of a sequence of "
             f"{kind}, which {name!r} is",
-            [path, name],
+            name,
         )
     if recurrence.kind in FINAL_ONLY and reads:
-        raise Refused(
+        raise body.site.refused(
             "running",
             f"{reads[0]!r} reads every value of the running {recurrence.kind} {name!r}, and "
             "operators compute only the last one",
-            [path, name, reads[0]],
+            name,
+            reads[0],
         )

@@ -21,7 +21,7 @@ from passes.ir.operators import FunctionKey, function_key
 from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm, Scanned
-from passes.rule import NothingToDo, Refused, Site
+from passes.rule import NothingToDo, Site
 from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
 from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
@@ -60,11 +60,10 @@ class TimeBody:
         if runs_in_blocks(site.node):
             raise NothingToDo
         if site.opset < OLDEST:
-            raise Refused(
+            raise site.refused(
                 "opset-too-old",
                 f"the vectorization rules support opset {OLDEST} and later, this is {site.opset}; "
                 "--opset converts the model first",
-                [site.path],
             )
         node = copied(site.node)
         form = LoopForm.from_node(node, site.opset)

@@ -87,15 +87,30 @@ def fits(body: TimeBody, node: NodeProto) -> bool:
     return all(all_bytes(body, name) <= most for name in node.output if name)
 
 
+def check_worthy(
+    body: TimeBody, moving: Iterable[int], allowed: AbstractSet[int], nothing: str
+) -> None:
+    """Check that nodes that may move are worth it, and that the budget allows one of these.
+
+    Raises:
+        Refused: `nothing-to-move`, with the sentence `nothing`, or `over-budget`.
+    """
+    worthy = {position for position in moving if is_worth_it(body.nodes[position])}
+    if not worthy:
+        raise body.site.refused("nothing-to-move", nothing)
+    if worthy.isdisjoint(allowed):
+        raise too_large(body, worthy)
+
+
 def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
     """The refusal of nodes that would take more than the budget for all iterations."""
     names = [name for position in nodes for name in body.nodes[position].output if name]
     largest = max(names, key=lambda name: all_bytes(body, name))
-    return Refused(
+    return body.site.refused(
         "over-budget",
         f"{largest!r}, or a value that moves with it, would take {all_bytes(body, largest)} bytes "
         f"or more for all iterations; at most {most_bytes(body)} are allowed",
-        [body.site.path, largest],
+        largest,
     )
 
 

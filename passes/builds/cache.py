@@ -21,6 +21,7 @@ from passes.builds.rows import Row
 from passes.builds.task import End, Task
 from passes.engine import plugins
 from passes.errors import PassesError
+from passes.ir.save import replacing
 from passes.json_values import as_json
 from passes.tools import tools
 
@@ -137,18 +138,13 @@ class Cache:
             return False
         if digest(stored) != own.sha256:
             raise ValueError("the outcome is not the one that was stored")
-        _copy(stored, target)
+        with replacing(target) as file, stored.open("rb") as data:
+            shutil.copyfileobj(data, file)
         return True
 
     def _write(self, name: str, data: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(prefix=".put", dir=self.folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self.folder / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replacing(self.folder / name, ".put") as file:
+            file.write(data)
 
     def _read(self, path: Path) -> File:
         """A file with its digest, from memory where it is large and did not change."""
@@ -191,18 +187,3 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Write a copy, wholly or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
-    try:
-        shutil.copyfile(source, temporary)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -335,7 +335,7 @@ class _Reader:
 
     def read_files(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of inputs, with the content of the files that they name."""
-        from passes.values import read
+        from passes.binding.values import read
 
         return {
             name: read(value, self.path.parent) if f"{value}".startswith("@") else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +54,9 @@ default = ["optimize"]
 budget = 60
 # executor = "both"
 # seed = 0
+# Prove each outcome, too, and write none without a proof of that scope: all, sizes or summation.
+# prove = true
+# require-proof = "summation"
 
 # Some models, another way; the last entry that matches counts.
 # [[overrides]]
@@ -64,6 +69,12 @@ budget = 60
 def example(models: Sequence[Path]) -> str:
     """The text of a file for the models below a folder."""
     folders = sorted({model.parts[0] if len(model.parts) > 1 else "" for model in models})
-    folders = [folder for folder in folders if not folder.startswith(".") and folder != "build"]
-    patterns = [f'"{folder}/**/*.onnx"' if folder else '"*.onnx"' for folder in folders]
-    return _TEXT.format(models=", ".join(patterns or ['"models/**/*.onnx"']))
+    folders = [
+        folder
+        for folder in folders
+        if not folder.startswith(".") and folder != "build" and ".reproducer" not in folder
+    ]
+    patterns = [f"{glob.escape(one)}/**/*.onnx" if one else "*.onnx" for one in folders]
+    # a string of JSON is one of TOML
+    quoted = [json.dumps(one, ensure_ascii=False) for one in patterns or ["models/**/*.onnx"]]
+    return _TEXT.format(models=", ".join(quoted))

@@ -154,7 +154,7 @@ class Pool(Generic[_Ask]):
             busy = [worker for worker in self._workers if worker.task is not None]
             if not busy:
                 return
-            for worker in self._ready():
+            for worker in [key.data for key, _ in self._selector.select(_TICK)]:
                 task = worker.task
                 if task is None:
                     continue
@@ -191,9 +191,6 @@ class Pool(Generic[_Ask]):
         self._workers.append(worker)
         self._selector.register(worker.answers, selectors.EVENT_READ, worker)
         return worker
-
-    def _ready(self) -> list[_Worker[_Ask]]:
-        return [key.data for key, _ in self._selector.select(_TICK)]
 
     def _drop(self, worker: _Worker[_Ask]) -> None:
         self._selector.unregister(worker.answers)

@@ -17,8 +17,8 @@ from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 from passes.inspection.inspection import VERSION as INSPECT_VERSION
 from passes.inspection.inspection import Inspection
-from passes.verify.prove.certificate import VERSION as CERTIFICATE_VERSION
-from passes.verify.prove.certificate import Certificate
+from passes.verify.prove.certificates.certificate import VERSION as CERTIFICATE_VERSION
+from passes.verify.prove.certificates.certificate import Certificate
 
 
 def report() -> dict[str, Any]:

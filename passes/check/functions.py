@@ -76,19 +76,13 @@ def _positions(model: ModelProto) -> dict[FunctionKey, int]:
 
 def _check_call(place: Place, function: FunctionProto) -> None:
     label = scoping.function_label(function)
-    passed, taken = len(place.node.input), len(function.input)
-    if passed > taken:
-        raise BadModel(
-            f"the call has {count(passed, 'input')}, but function {label} takes {taken or 'none'}",
-            path=place.path,
-        )
-    used, returned = len(place.node.output), len(function.output)
-    if used > returned:
-        raise BadModel(
-            f"the call has {count(used, 'output')}, but function {label} gives "
-            f"{returned or 'none'}",
-            path=place.path,
-        )
+    for what, used, known, verb in (
+        ("input", place.node.input, function.input, "takes"),
+        ("output", place.node.output, function.output, "gives"),
+    ):
+        if len(used) > len(known):
+            sides = f"{count(len(used), what)}, but function {label} {verb} {len(known) or 'none'}"
+            raise BadModel(f"the call has {sides}", path=place.path)
 
 
 def _check_recursion(model: ModelProto, calls: dict[int, set[int]]) -> None:

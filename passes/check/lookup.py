@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, TensorProto, TypeProto
 
 from passes.check.graph_declarations import Headings
 from passes.check.wording import describe
+from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.types.value_types import Dim, Dims, dims_of
 
@@ -106,37 +106,9 @@ class Lookup:
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
         """The integers of a small constant; else None."""
-        tensor = self._constant_tensor(scope, name)
+        tensor = Constants(self.model, scope).tensor(name)
         if tensor is None or math.prod(tensor.dims) > _LONGEST:
             return None
         if tensor.data_location == TensorProto.EXTERNAL and self.model.base_dir is None:
             return None
         return [int(value) for value in self.model.read(tensor).ravel()]
-
-    def _constant_tensor(self, scope: Scope, name: str) -> TensorProto | None:
-        for enclosing in scope.chain():
-            tensor = self.model.index(enclosing.owner).initializers.get(name)
-            if name in self.model.index(enclosing.owner).inputs:
-                # from IR 4 on such an initializer is a default that the caller may override
-                return tensor if self.model.proto.ir_version <= 3 else None
-            if tensor is not None:
-                return tensor
-            producer = self.model.producer(enclosing.owner, name)
-            if producer is not None:
-                return _constant_of(producer)
-        return None
-
-
-def _constant_of(node: NodeProto) -> TensorProto | None:
-    if op_of(node) != "Constant":
-        return None
-    for attribute in node.attribute:
-        if attribute.name == "value" and not attribute.ref_attr_name:
-            return attribute.t
-        if attribute.name == "value_ints":
-            return TensorProto(
-                data_type=TensorProto.INT64,
-                dims=[len(attribute.ints)],
-                int64_data=attribute.ints,
-            )
-    return None

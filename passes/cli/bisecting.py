@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.choices import Executors
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
-from passes.cli.running import check_report, fail, progress, tell, write
+from passes.cli.running import beside, check_report, fail, progress, write
 from passes.cli.showing import Verify
 from passes.commands.declaring import Help, options_of
-from passes.commands.delivery import Reporting
-from passes.commands.options import Executing
+from passes.commands.delivery import CLI, Reporting
+from passes.commands.options import ExecutingBoth
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.bisection.result import Bisection
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bisect(Executing, Reporting):
+class Bisect(ExecutingBoth, Reporting):
     """The options of `bisect`."""
 
     exact: Annotated[bool, options_of(Verify)["exact"].help] = False
     cases: Annotated[
-        int | None, Help("The most inputs to try.", least=1, metavar="N", shown=_CLI)
+        int | None, Help("The most inputs to try.", least=1, metavar="N", shown=CLI)
     ] = None
     memory: Annotated[
         int,
@@ -56,18 +53,15 @@ def _bisect(before: Path, after: Path | None, **given: Any) -> None:
     """
     options = options_from(Bisect, given)
     try:
-        if options.executor not in set(Executors):
-            raise WrongUsage("--executor is for `reference`, `onnxruntime` and `both` here")
         before, after, inputs, folder = _sources(before, after, options)
         check_report(options.json, (before, after, *filter(None, [inputs])))
-        with progress() as say:
-            found = _searched(before, after, inputs, options, say)
+        found = _searched(before, after, inputs, options)
         written = "" if found.first is None else _written(found, folder, options.exact)
     except PassesError as error:
         fail(f"{error}", error.exit_code)
     except OSError as error:
         fail(f"the parts cannot be written ({error.strerror})", FAILED)
-    tell("\n".join(filter(None, (found.to_text(), written))))
+    beside(options.json)("\n".join(filter(None, (found.to_text(), written))))
     if options.json is not None:
         write(options.json, found.to_json())
     if found.verdict == "differ":
@@ -97,34 +91,24 @@ def _sources(
     return before, after, inputs, folder if options.output is None else Path(options.output)
 
 
-def _searched(
-    before: Path,
-    after: Path,
-    inputs: Path | None,
-    options: Bisect,
-    say: Callable[[str], None] | None,
-) -> Bisection:
+def _searched(before: Path, after: Path, inputs: Path | None, options: Bisect) -> Bisection:
     from passes.bisection.bisecting import Search, bisect_models
     from passes.check import load_checked
     from passes.verify.inputs.given import load
 
     first, second = (load_checked(path)[0] for path in (before, after))
     given = [] if inputs is None else [load(inputs, first.proto)]
-    if say is not None:
-        say("running both")
-    return bisect_models(
-        first,
-        second,
-        Search(
-            given,
-            options.seed,
-            options.cases,
-            options.executor,
-            options.verify_budget,
-            options.memory * _MEGABYTE,
-            options.exact,
-        ),
+    search = Search(
+        given,
+        options.seed,
+        options.cases,
+        options.executor,
+        options.verify_budget,
+        options.memory * _MEGABYTE,
+        options.exact,
     )
+    with progress("running both"):
+        return bisect_models(first, second, search)
 
 
 def _written(found: Bisection, folder: Path, exact: bool) -> str:

@@ -20,27 +20,26 @@ from passes.cli.parameters import (
     parameters_of,
 )
 from passes.cli.running import (
+    beside,
     check_reports,
     complain,
     fail,
     failing,
     progress,
-    tell,
     write,
     write_page,
 )
 from passes.commands.declaring import Help
-from passes.commands.delivery import Force, Paged, Reporting
+from passes.commands.delivery import CLI, Force, Paged, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.binding import Binding as BoundInputs
+    from passes.binding.inputs import Binding as BoundInputs
     from passes.targets.findings import Checked
     from passes.targets.remedies import Remedies
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +50,12 @@ class Check(Executing, Binding, Reporting, Paged):
         str | None,
         Help("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
     ] = None
-    all_targets: Annotated[bool, Help("Check the model against every target.", shown=_CLI)] = False
+    all_targets: Annotated[bool, Help("Check the model against every target.", shown=CLI)] = False
     fix: Annotated[
         bool,
         Help(
             "Run the commands that clear most findings, verified, and write the outcome.",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = False
     run: Annotated[
@@ -64,7 +63,7 @@ class Check(Executing, Binding, Reporting, Paged):
         Help(
             "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
             "it with the original in the reference executor.",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = False
     max_trips: MaxTrips = None
@@ -73,12 +72,12 @@ class Check(Executing, Binding, Reporting, Paged):
         Help(
             "Write a small model of the first node of each kind of finding to this folder.",
             metavar="DIR",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
     output: Annotated[
         str | os.PathLike[str] | None,
-        Help("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write it; beside the model by default.", metavar="OUT", shown=CLI),
     ] = None
     force: Force = False
 
@@ -114,7 +113,8 @@ def _one(model: Path, options: Check) -> bool:
     checked = check(loaded, profile)
     bound = _binding(options)
     made = None if checked.fits and not bound else plan(loaded, profile, bound, options.max_trips)
-    tell("\n".join(_lines(model, checked, profile.summary, made, options)))
+    say = beside(options.json)
+    say("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
     if options.html is not None and not (made and options.fix):
@@ -124,7 +124,7 @@ def _one(model: Path, options: Check) -> bool:
         from passes.targets.culprits import save
 
         for path in save(loaded, checked, Path(options.save_culprits)):
-            tell(f"wrote {path}")
+            say(f"wrote {path}")
     if made is not None and options.fix:
         return _fixed(model, made, options)
     return made is None and (not options.run or _ran(model, model, options))
@@ -132,7 +132,7 @@ def _one(model: Path, options: Check) -> bool:
 
 def _binding(options: Check) -> BoundInputs:
     """Return the facts that the options give about the inputs."""
-    from passes.binding import Binding as BoundInputs
+    from passes.binding.inputs import Binding as BoundInputs
 
     shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
     return BoundInputs(options.dims or {}, shapes, options.values or {})
@@ -171,8 +171,7 @@ def _fixed(model: Path, made: Remedies, options: Check) -> bool:
         fail(done.sentence, done.exit_code)
     assert done.report is not None
     assert left is not None
-    tell(f"{done.report.to_text()}\nwrote {done.output}")
-    tell(f"{done.output}: {left}")
+    beside(options.json)(f"{done.report.to_text()}\nwrote {done.output}\n{done.output}: {left}")
     return left.fits and (not options.run or _ran(model, Path(done.output), options))
 
 
@@ -190,13 +189,11 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     if not profile.runtime:
         raise WrongUsage(f"--run: there is no executor for {profile.name}")
     inputs = None if options.inputs is None else Path(options.inputs)
-    with progress() as say:
-        if say is not None:
-            say(f"running on {profile.runtime}")
+    with progress(f"running on {profile.runtime}"):
         budget, seed = options.verify_budget, options.seed
         bound = _binding(options)
         found = compared_files(original, outcome, profile.runtime, inputs, budget, seed, bound)
-    tell(f"{outcome}: {found}")
+    beside(options.json)(f"{outcome}: {found}")
     return found.agrees
 
 
@@ -285,7 +282,7 @@ def _matrix(model: Path, options: Check) -> bool:
     width = max(map(len, every)) + 2
     lines = [f"{model}:"]
     lines += [f"  {name:<{width}}{_counts(checked)}" for name, checked in every.items()]
-    tell("\n".join(lines))
+    beside(options.json)("\n".join(lines))
     if options.json is not None:
         from passes.json_values import as_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passes.engine.plugins import load_rules
 from passes.errors import nearest
-from passes.verify.prove.codes import CODES as PROOF_CODES
+from passes.verify.prove.proof import CODES as PROOF_CODES
 
 #: Codes that no single rule gives.
 SESSION_CODES = {

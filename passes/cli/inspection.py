@@ -20,7 +20,7 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import DASH, check_report, complain, fail, tell, write
+from passes.cli.running import beside, check_report, fail, write
 from passes.commands.declaring import Help, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting
@@ -103,7 +103,7 @@ def _inspect(model: Path, **given: Any) -> None:
     except PassesError as error:
         fail(f"{error}", error.exit_code)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
-    say = complain if options.json == DASH else tell  # stdout is for one thing
+    say = beside(options.json)
     say(found.to_text(verbose=options.verbose, width=width))
     if options.json is not None:
         write(options.json, found.to_json())

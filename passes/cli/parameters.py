@@ -19,9 +19,9 @@ _PATH = str | os.PathLike[str]
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
 #: What reads the entries of options that are mappings; it is imported when there are any.
 _ENTRIES: Mapping[Any, tuple[str, str]] = {
-    Mapping[str, int | str]: ("passes.dims", "parsed"),
-    Mapping[str, Sequence[int | None]]: ("passes.binding", "parsed_shape"),
-    Mapping[str, Any]: ("passes.values", "parsed"),
+    Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
+    Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
+    Mapping[str, Any]: ("passes.binding.values", "parsed"),
 }
 #: The help text of a model on the command line.
 THE_MODEL = "The model: binary, or .onnxtxt, .json, ..."
@@ -49,11 +49,19 @@ def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
             default=None if name in optional else Parameter.empty,
             annotation=Annotated[
                 Path | None if name in optional else Path,
-                typer.Argument(help=text, metavar=name.upper()),
+                # what reads a file tells why it cannot be read
+                typer.Argument(help=text, metavar=name.upper(), callback=_named, readable=False),
             ],
         )
         for name, text in helps.items()
     ]
+
+
+def _named(path: Path | None) -> Path | None:
+    """The path of a file. Raises typer.BadParameter for stdin."""
+    if path == Path("-"):
+        raise typer.BadParameter("stdin is read by commands that rewrite alone; name a file")
+    return path
 
 
 def parameter(option: Option) -> Parameter:
@@ -62,7 +70,9 @@ def parameter(option: Option) -> Parameter:
     flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
-    declared: Any = typer.Option(*flags, help=help_.text, metavar=help_.metavar, min=help_.least)
+    declared: Any = typer.Option(
+        *flags, help=help_.text, metavar=help_.metavar, min=help_.least, readable=False
+    )
     kind, default = _typer_kind(option), option.default
     if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = GenericAlias(list, kind) | None, None
@@ -122,6 +132,5 @@ def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
 
 def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:
     """Make typer see these parameters of a function that takes any keywords."""
-    # inspect.signature reads it; a function has no such attribute in the type stubs
-    function.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
+    function.__dict__["__signature__"] = Signature(list(parameters))  # inspect.signature reads it
     function.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from passes.builds.task import reproduced
-from passes.choices import PROOF_BUDGET, Assumption, Executors, RuleOptions
+from passes.choices import PROOF_BUDGET, Assumption, RuleOptions
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
 from passes.cli.running import (
+    Place,
+    beside,
     check_report,
     check_reports,
     complain,
     fail,
     failing,
     progress,
-    tell,
     write,
 )
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.delivery import Reporting
-from passes.commands.options import Binding, Executing, ProofBudget
+from passes.commands.options import Binding, ExecutingBoth, ProofBudget
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ app.add_typer(_certificate, name="certificate", help="Check the certificate of a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prove(Executing, Binding, Reporting):
+class Prove(ExecutingBoth, Binding, Reporting):
     """The options of `prove`."""
 
     budget: ProofBudget = PROOF_BUDGET
@@ -47,7 +48,7 @@ class Prove(Executing, Binding, Reporting):
         Sequence[str],
         Help(
             "What was promised to the command that made the new model: `non-empty` that no input, "
-            "batch, time or length is empty; `valid-inputs` is always assumed.",
+            "batch, time or length is empty; `valid-inputs` is always assumed; repeatable.",
             Assumption,
         ),
     ] = ()
@@ -62,7 +63,8 @@ class Prove(Executing, Binding, Reporting):
     check_output: Annotated[
         str,
         Help(
-            "With --max-trips: the output of the new model that tells whether that was kept.",
+            "With --max-trips: the output of the new model that tells whether the promise was "
+            "kept; it is not compared.",
             metavar="NAME",
         ),
     ] = ""
@@ -75,12 +77,14 @@ class Prove(Executing, Binding, Reporting):
     ] = None
 
     def check(self) -> None:
-        """See that the executor runs both models."""
+        """See that no option rests on one that is missing, or cannot be combined with."""
         super().check()
-        if self.executor not in set(Executors):
-            raise WrongValue("executor", f"is {self.executor!r}, which does not run the original")
         if self.check_output and self.max_trips is None:
-            raise WrongValue("check_output", "is the name of an output that goes with max_trips")
+            raise WrongValue("check_output", "needs --max-trips")
+        bound = self.dims or self.shapes or self.values
+        promised = self.max_trips is not None or Assumption.non_empty in self.assume
+        if self.certify is not None and (bound or promised):
+            raise WrongValue("certify", "is for a proof without promises, bound dims or inputs")
 
     def promised(self) -> RuleOptions:
         """The promises and facts as commands that rewrite have them."""
@@ -102,12 +106,12 @@ class Checking(Reporting):
 
 
 def _prove(before: Path, after: Path, **given: Any) -> None:
-    """Prove that a model answers as another one does; execute both if that fails.
+    """Prove that a model answers as another one does, or execute both to find a difference.
 
-    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at sizes that
-    are named, else there up to the order of summation. Exit 4, with a reproducer folder, if it is
-    disproven by inputs on which they differ; 3 if it is neither, with the term or the operator at
-    which the proof ended: such a model may still be right.
+    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at drawn
+    sizes, else there up to the order of summation. Exit 4, with a reproducer folder, if the two
+    models were executed and differ; 3 if there is neither a proof nor such inputs, with the term or
+    the operator at which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
     from passes.not_produced import Disagreement
@@ -119,12 +123,12 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     with failing():
         check_reports((options.json, options.certify), (before, after))
         promised = options.promised()
-        old, new = bound(promised, *(load_checked(path)[0] for path in (before, after)))
+        loaded = [load_checked(path)[0] for path in (before, after)]
+        with failing(before):
+            old, new = bound(promised, *loaded)
         feeds = [] if options.inputs is None else [load(Path(options.inputs), old.proto)]
         executing = judging.Executing(options.executor, options.verify_budget, options.seed, feeds)
-        with progress() as say:
-            if say is not None:
-                say("proving")
+        with progress("proving"):
             found = judging.judge(old, new, options.budget, executing, Promises.of([promised]))
     proof = found.proof
     if options.json is not None:
@@ -138,12 +142,15 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     if options.certify is not None:
-        from passes.verify.prove.certificate import Certificate
+        from passes.verify.prove.certificates.certificate import Certificate
+        from passes.verify.prove.certificates.guide import DoesNotHold
 
-        with failing(after):
+        try:
             made = Certificate.of(old, new, proof, found.choices, options.budget)
+        except DoesNotHold as error:
+            fail(f"{after}: {error}", error.exit_code)
         write(options.certify, made.to_json(2) + "\n")
-    _tell(after, proof)
+    _tell(after, proof, options.json, options.certify)
 
 
 def _check(before: Path, after: Path, certificate: Path | None = None, **given: Any) -> None:
@@ -153,8 +160,8 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
     relation between loops, or the version; 1 if it is no certificate.
     """
     from passes.check import load_checked
-    from passes.verify.prove.certificate import BadCertificate, Certificate, embedded
-    from passes.verify.prove.guide import DoesNotHold
+    from passes.verify.prove.certificates.certificate import BadCertificate, Certificate, embedded
+    from passes.verify.prove.certificates.guide import DoesNotHold
 
     options = options_from(Checking, given)
     stated_in = after if certificate is None else certificate
@@ -166,16 +173,18 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
             proof = Certificate.read(text).check(old, new, options.budget)
         except (BadCertificate, DoesNotHold) as error:
             fail(f"{stated_in}: {error}", error.exit_code)
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{stated_in}: cannot be read ({error})", FAILED)
+        except UnicodeDecodeError:
+            fail(f"{stated_in}: is no certificate, but a binary file", FAILED)
+        except OSError as error:
+            fail(f"{stated_in}: cannot be read ({error.strerror})", FAILED)
     if options.json is not None:
         write(options.json, dumps(asdict(proof), indent=2) + "\n")
-    _tell(after, proof)
+    _tell(after, proof, options.json)
 
 
-def _tell(after: Path, proof: Proof) -> None:
+def _tell(after: Path, proof: Proof, *files: Place | None) -> None:
     lines = [f"{after}: {proof.sentence()}", *(f"  {one}" for one in proof.rests_on)]
-    tell("\n".join(lines))
+    beside(*files)("\n".join(lines))
 
 
 _SIDES = {"before": "The original.", "after": "The model that is to answer as it does."}

@@ -35,6 +35,7 @@ _MODELS: Any = Annotated[
         "folders, patterns.",
         metavar="MODEL",
         show_default=False,
+        readable=False,  # what reads a file tells why it cannot be read
     ),
 ]
 _LOWEST: Any = Annotated[

@@ -97,14 +97,10 @@ def rewrite(
         with suppress(WrongUsage):  # the report is about that
             others.append(task.expected())
         check_reports((json, html), others)
-        places = [Path(place) for place in (json, html) if place is not None and place != DASH]
-        with suppress(BadModel):
-            refuse_weights(Path(task.model), places)
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
-        # stdout is for one thing
-        print_it = complain if files.to_stdout or DASH in (json, html) else tell
+        print_it = complain if files.to_stdout else beside(json, html)
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
             if done.report is not None and (done.exit_code or not quiet):
@@ -147,8 +143,8 @@ def check_reports(places: Sequence[Place | None], others: Sequence[Path]) -> Non
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:
-    """See that the report can be written, and over no other file of the command, before any work
-    is done.
+    """See that the report can be written, and over no other file of the command nor the weights of
+    its models, before any work is done.
 
     Raises:
         InTheWay: it would be written over another file.
@@ -168,13 +164,16 @@ def check_report(json: Place | None, others: Sequence[Path]) -> None:
             raise CannotWrite(f"{json}: cannot be written (there is no folder {json.parent})")
         if not os.access(json if json.exists() else json.parent, os.W_OK):
             raise CannotWrite(f"{json}: cannot be written (permission denied)")
+        for other in others:
+            with suppress(BadModel):  # it is none, or that is told when it is loaded
+                refuse_weights(other, [json])
     except OSError as error:
         raise CannotWrite(f"{json}: cannot be written ({error.strerror})") from error
 
 
 def show(report: Report, json: Place | None) -> None:
     """Print the report, and write it where it is wanted as JSON."""
-    tell(report.to_text())
+    beside(json)(report.to_text())
     if json is not None:
         write(json, report.to_json())
 
@@ -194,10 +193,10 @@ def write_page(
 
 def write(path: Place, text: str) -> None:
     """Write a file, or leave with a sentence why that cannot be."""
+    _WRITTEN.add(os.fspath(path))
     if os.fspath(path) == DASH:
         tell(text.removesuffix("\n"))
         return
-    _WRITTEN.add(os.fspath(path))
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -213,6 +212,12 @@ def tell(text: str) -> None:
     except OSError as error:
         _silence(sys.stdout)
         fail(f"the output cannot be written ({error.strerror})", FAILED)
+
+
+def beside(*places: Place | None) -> Callable[[str], None]:
+    """Return what prints the text of a command: on stderr if one of its files is stdout, which is
+    for one thing."""
+    return complain if DASH in [place and os.fspath(place) for place in places] else tell
 
 
 def fail(sentence: str, code: int) -> NoReturn:
@@ -235,7 +240,7 @@ def report_failure(arguments: Sequence[str], code: int) -> None:
     places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]
     for place in places:
         if place and place not in _WRITTEN and _FAILURES:
-            with suppress(OSError, typer.Exit):
+            with suppress(OSError, PassesError, typer.Exit):  # the place may be what failed
                 check_report(place, [])
                 write(place, ReportFile.of_failure(_FAILURES[-1], code).to_json())
 
@@ -255,12 +260,12 @@ def _silence(stream: IO[str]) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
-    """Show progress on a line of stderr, if that is a terminal."""
+def progress(first: str = "") -> Iterator[Callable[[str], None] | None]:
+    """Show progress on a line of stderr, `first` this, if that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
+    with Console(stderr=True).status(first) as status:
         yield status.update

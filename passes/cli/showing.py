@@ -46,7 +46,7 @@ class Verify(Executing, Reporting, Paged):
     def check(self) -> None:
         """See that one thing is asked of floats."""
         if self.exact and self.tolerance is not None:
-            raise WrongValue("exact", "does not go together with atol and rtol")
+            raise WrongValue("exact", "cannot be combined with --atol and --rtol")
 
     @property
     def tolerance(self) -> tuple[float, float] | None:
@@ -83,9 +83,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
             limits=Limits(options.verify_budget),
             tolerance=options.tolerance,
         )
-        with progress() as say:
-            if say is not None:
-                say("verifying")
+        with progress("verifying"):
             verification = compare_models(old, new, options.executor, terms)
     opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
     checked = Checked.of(verification)
@@ -126,13 +124,13 @@ def list_rules() -> None:
     tell("\n".join(f"{name:<{width}}{rule.summary}" for name, rule in sorted(rules.items())))
 
 
-@app.command()
+@app.command(short_help="Explain a rule or a code.")
 def explain(
     subject: Annotated[
         str, typer.Argument(help="A rule, or the code of a refusal or a proof.", metavar="NAME")
     ],
 ) -> None:
-    """Explain a rule, or what the code of a refusal or a proof means."""
+    """Explain a rule, or the code of a refusal or a proof."""
     from passes.cli.explanation import explanation, unexplained
 
     text = explanation(subject)

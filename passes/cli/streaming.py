@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.choices import Executors
 from passes.cli.parameters import (
     THE_MODEL,
     give_parameters,
@@ -20,10 +19,10 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import check_report, complain, failing, progress, tell, write
+from passes.cli.running import beside, check_report, complain, failing, progress, write
 from passes.commands.declaring import Help, WrongValue
-from passes.commands.delivery import Force, Reporting
-from passes.commands.options import Executing
+from passes.commands.delivery import CLI, Force, Reporting
+from passes.commands.options import ExecutingBoth
 from passes.errors import PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from passes.streaming.plan import State
 
 app = typer.Typer()
-_CLI = frozenset({"cli"})
 _PAIR = "IN=OUT"
 
 
@@ -43,7 +41,7 @@ class States(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Writing(Executing, Reporting):
+class _Writing(ExecutingBoth, Reporting):
     """The options that both commands have."""
 
     state: Annotated[
@@ -54,15 +52,13 @@ class _Writing(Executing, Reporting):
     ] = ()
     output: Annotated[
         str | os.PathLike[str] | None,
-        Help("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+        Help("Where to write the model; beside it by default.", metavar="OUT", shown=CLI),
     ] = None
     force: Force = False
 
     def check(self) -> None:
         """See that the executor runs both models, and that states have an input and an output."""
         super().check()
-        if self.executor not in set(Executors):
-            raise WrongValue("executor", "is `reference`, `onnxruntime` or `both` here")
         _pairs("state", self.state)
 
 
@@ -119,7 +115,7 @@ class Stream(_Writing):
             "Where to write a model that computes what states start with, if that is computed from "
             "inputs.",
             metavar="FILE",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
 
@@ -127,7 +123,7 @@ class Stream(_Writing):
         """See that the axis is given, and that names have a place for that of a value."""
         super().check()
         if bool(self.axis) == bool(self.loop):
-            raise WrongValue("axis", "is needed, the dim of time, or --loop, but not both")
+            raise WrongValue("axis", "is needed, or --loop; not both")
         if self.chunk and self.states == States.every:
             raise WrongValue("states", "is `every` for chunks of any length: without --chunk")
         for pair in _pairs("names", [self.names]).items():
@@ -169,13 +165,14 @@ def _stream(model: Path, **given: Any) -> None:
     """Make a model that runs a chunk of any length, with its states as inputs and outputs.
 
     It is run chunk by chunk, cut at random, and compared with the whole; a model that does not
-    agree is never written. Exit 3 if a node reads more than a chunk and what came before it.
+    agree is never written. Exit 3 if a node cannot be computed chunk by chunk; its path and the
+    reason are named.
     """
     _deliver(model, options_from(Stream, given), "stream")
 
 
 def _close(model: Path, **given: Any) -> None:
-    """Make a loop over time of a model of one step, whose states are inputs and outputs.
+    """Turn a model of one step, whose states are inputs and outputs, into a loop over time.
 
     The loop is compared with the model run step by step; one that does not agree is never written.
     """
@@ -184,6 +181,7 @@ def _close(model: Path, **given: Any) -> None:
 
 def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     """Make the outcome, and write it with its report."""
+    from passes.builds.task import refuse_weights
     from passes.check import load_checked
     from passes.ir.save import check_target, save
     from passes.report import Checked
@@ -196,15 +194,14 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     with failing():
         for path in (target, *([first] if first else ())):
             check_target(path, force=options.force)
+            refuse_weights(model, [path])
         if first == target:
             raise WrongUsage(f"--initial is {given}, where the model itself is written")
-        check_report(options.json, (model, target))
+        check_report(options.json, (model, target, *filter(None, [first])))
         proto = load_checked(model)[0].proto
         inputs = [] if options.inputs is None else [load(Path(options.inputs), proto)]
         judge = Judge(options.executor, options.verify_budget, options.seed, inputs)
-        with progress() as say:
-            if say is not None:
-                say("running chunks")
+        with progress("running chunks"):
             made = _made(model, options, judge, target)
         if first and made.initial is None:
             raise WrongUsage(f"{model}: no state needs --initial, none is computed from inputs")
@@ -215,7 +212,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         notes = [f"          note: {note}" for note in checked.notes]
         lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
         written = [f"wrote {path}" for path in (target, first) if path]
-        tell("\n".join([*lines, *written]))
+        beside(options.json)("\n".join([*lines, *written]))
         if options.json is not None:
             said = {"schema_version": 1, "file": f"{model}", "output": f"{target}"}
             said |= {"stream": json.loads(made.plan.to_json()), "checked": asdict(checked)}
@@ -295,4 +292,4 @@ _ARGUMENTS = model_arguments(model=THE_MODEL)
 give_parameters(_stream, [*_ARGUMENTS, *parameters_of(Stream)])
 app.command("stream", short_help="Make a model that runs a sequence chunk by chunk.")(_stream)
 give_parameters(_close, [*_ARGUMENTS, *parameters_of(Close)])
-app.command("close", short_help="Make a loop over time of a model of one step.")(_close)
+app.command("close", short_help="Turn a model of one step into a loop over time.")(_close)

@@ -104,13 +104,13 @@ def _stored_shapes(value: Mapping[str, Sequence[Any]]) -> dict[str, tuple[int | 
 
 
 def _stored_values(value: Mapping[str, Any]) -> dict[str, Any]:
-    from passes.values import held
+    from passes.binding.values import held
 
     return {name: held(one) for name, one in value.items()}
 
 
 def _printed_values(value: Mapping[str, Any]) -> dict[str, Any]:
-    from passes.values import printed
+    from passes.binding.values import printed
 
     return {name: printed(one) for name, one in value.items()}
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from passes.commands.declaring import Declared, Help
 
-_CLI = frozenset({"cli"})
+CLI = frozenset({"cli"})
 _BOTH = frozenset({"cli", "file"})
-Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=_CLI)]
+Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=CLI)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Reporting(Declared):
 
     json: Annotated[
         str | os.PathLike[str] | None,
-        Help("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=_CLI),
+        Help("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=CLI),
     ] = None
 
 
@@ -33,7 +33,7 @@ class Paged(Declared):
             "Write a page to look at: each loop before and after, and how it was verified. Of many "
             "models a table, and beside it a folder with a page for each.",
             metavar="FILE",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
 
@@ -43,15 +43,15 @@ class Working(Paged):
     """The number of models to work on at a time, and the files about all of them."""
 
     jobs: Annotated[
-        int | None, Help("Models that are worked on at a time.", least=1, metavar="N", shown=_CLI)
+        int | None, Help("Models that are worked on at a time.", least=1, metavar="N", shown=CLI)
     ] = None
     from_file: Annotated[
         str | os.PathLike[str] | None,
-        Help("Take the models from a file, one a line.", metavar="FILE", shown=_CLI),
+        Help("Take the models from a file, one a line.", metavar="FILE", shown=CLI),
     ] = None
     shard: Annotated[
         str | None,
-        Help("Work on the I-th of N parts of the models only.", metavar="I/N", shown=_CLI),
+        Help("Work on the I-th of N parts of the models only.", metavar="I/N", shown=CLI),
     ] = None
     time_limit: Annotated[
         float | None,
@@ -62,7 +62,7 @@ class Working(Paged):
     ] = None
     results: Annotated[
         str | os.PathLike[str] | None,
-        Help("Write a line of JSON for each model.", metavar="FILE", shown=_CLI),
+        Help("Write a line of JSON for each model.", metavar="FILE", shown=CLI),
     ] = None
     cache_dir: Annotated[
         str | os.PathLike[str] | None,
@@ -70,16 +70,16 @@ class Working(Paged):
     ] = None
     engine: Annotated[
         str | None,
-        Help("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=_CLI),
+        Help("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=CLI),
     ] = None
     markdown: Annotated[
         str | os.PathLike[str] | None,
-        Help("Append a summary in Markdown to a file.", metavar="FILE", shown=_CLI),
+        Help("Append a summary in Markdown to a file.", metavar="FILE", shown=CLI),
     ] = None
     github: Annotated[
-        bool, Help("Print annotations of a GitHub workflow for what fails.", shown=_CLI)
+        bool, Help("Print annotations of a GitHub workflow for what fails.", shown=CLI)
     ] = False
-    quiet: Annotated[bool, Help("Print only what fails.", shown=_CLI)] = False
+    quiet: Annotated[bool, Help("Print only what fails.", shown=CLI)] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Many(Working):
         Help(
             "Take many models, folders or patterns, and write the outcomes to this folder.",
             metavar="DIR",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
 
@@ -105,7 +105,7 @@ class Delivery(Reporting):
         Help(
             "Where to write the model; beside it by default. `-` is stdout.",
             metavar="OUT",
-            shown=_CLI,
+            shown=CLI,
         ),
     ] = None
     strict: Annotated[
@@ -117,6 +117,6 @@ class Delivery(Reporting):
         ),
     ] = False
     force: Force = False
-    verbose: Annotated[bool, Help("Report every rewrite, and how it was verified.", shown=_CLI)] = (
+    verbose: Annotated[bool, Help("Report every rewrite, and how it was verified.", shown=CLI)] = (
         False
     )

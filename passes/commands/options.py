@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,6 +98,20 @@ class Executing(Declared):
         check_executor(self.executor)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExecutingBoth(Executing):
+    """The executors of two models that are compared, or of a model and its parts."""
+
+    executor: Annotated[
+        str,
+        Help(
+            "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
+            "is not installed.",
+            Executors,
+        ),
+    ] = Executors.both
+
+
 def check_executor(name: str) -> None:
     """See that there is an executor. Raises WrongValue."""
     if name in set(Executors):
@@ -143,11 +158,18 @@ class Binding(Declared):
     ] = None
 
 
-ProofBudget = Annotated[float, Help("Seconds that the proof may take.", least=0, metavar="S")]
+ProofBudget = Annotated[
+    float,
+    Help(
+        "Seconds that the proof may take for all sizes, and again at drawn sizes.",
+        least=0,
+        metavar="S",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Executing, Binding, Converting):
+class Options(Executing, Binding, Converting, ABC):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
     docstring, which is the help, and the `schedule` of phases that it runs."""
 
@@ -195,9 +217,9 @@ class Options(Executing, Binding, Converting):
     progress: Annotated[Callable[[str], None] | None, Help(shown=frozenset({"api"}))] = None
 
     @property
+    @abstractmethod
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
-        raise NotImplementedError  # each command has its own
 
     @property
     def profile(self) -> Profile | None:

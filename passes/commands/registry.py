@@ -130,8 +130,7 @@ def function_of(
         for option in options_of(declared).values()
     ]
     model = Parameter("model", Parameter.POSITIONAL_OR_KEYWORD)
-    # help and inspect.signature read it; a function has no such attribute in the type stubs
-    run.__signature__ = Signature([model, *own])  # type: ignore[attr-defined]
+    run.__dict__["__signature__"] = Signature([model, *own])  # help, inspect.signature read it
     return run
 
 

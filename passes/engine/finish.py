@@ -15,7 +15,7 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
-from passes.ir.live import live
+from passes.ir.live import keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import called_key, op_of
@@ -55,7 +55,7 @@ class Cleaner:
                 self._clean(graph, listed, Known.nothing)
         nodes = owner.node[:]
         read = scoping.all_reads(nodes)
-        wanted = read | ends(owner)
+        wanted = read | scoping.ends(owner)
         if any(wanted.isdisjoint(node.output) for node in nodes):
             kept = self._kept(owner, nodes, facts)
             if len(kept) < len(nodes):
@@ -79,7 +79,7 @@ class Cleaner:
                 return True
             return not may_go(node, nothing) and not (is_pure(node) and may_go(node, facts()))
 
-        return live(nodes, ends(owner), scoping.free_names, stays)[0]
+        return live(nodes, scoping.ends(owner), scoping.free_names, stays)[0]
 
     @cached_property
     def _unread(self) -> set[str]:
@@ -89,7 +89,7 @@ class Cleaner:
         found: set[str] = set()
         for _, graphs in self.original.graphs:
             for owner in graphs:
-                read = ends(owner) | scoping.all_reads(owner.node)
+                read = scoping.ends(owner) | scoping.all_reads(owner.node)
                 several = (node.output[:] for node in owner.node if len(node.output) > 1)
                 used = {name for names in several if not read.isdisjoint(names) for name in names}
                 found |= scoping.defined(owner) - read - used
@@ -120,23 +120,6 @@ class _Facts:
         )
 
 
-def keep_nodes(owner: Owner, kept: Sequence[NodeProto]) -> None:
-    """Drop all other nodes, with the types of their values."""
-    replace_all(owner.node, kept)
-    defined = scoping.defined(owner)
-    replace_all(owner.value_info, [value for value in owner.value_info if value.name in defined])
-
-
-def ends(owner: Owner) -> set[str]:
-    """Return the names that are read other than by nodes: the outputs, and quantization
-    parameters."""
-    read = set(scoping.output_names(owner))
-    if isinstance(owner, GraphProto):
-        for declared in owner.quantization_annotation:
-            read.update(entry.value for entry in declared.quant_parameter_tensor_names)
-    return read
-
-
 def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
     """Drop those of the named initializers, which no node reads, that nothing else reads and no
     caller can feed.
@@ -146,20 +129,13 @@ def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
     unread = names - set(scoping.output_names(graph))
     if not listed:
         unread.difference_update(scoping.input_names(graph))
-    for declared in graph.quantization_annotation:
+    annotations = graph.quantization_annotation
+    for declared in annotations:
         if declared.tensor_name not in unread:
-            unread.difference_update(entry.value for entry in declared.quant_parameter_tensor_names)
+            unread.difference_update(scoping.parameters_of([declared]))
     if unread:
-        replace_all(graph.input, [value for value in graph.input if value.name not in unread])
-        kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
-        replace_all(graph.initializer, kept)
-        sparse = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in unread]
-        replace_all(graph.sparse_initializer, sparse)
-        annotations = graph.quantization_annotation
-        replace_all(
-            annotations,
-            [annotation for annotation in annotations if annotation.tensor_name not in unread],
-        )
+        scoping.drop_constants(graph, unread)
+        replace_all(annotations, [one for one in annotations if one.tensor_name not in unread])
 
 
 @dataclass(frozen=True)

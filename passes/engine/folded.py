@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
-from passes.engine.finish import ends, keep_nodes
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
-from passes.ir.live import live
+from passes.ir.live import keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
@@ -36,7 +35,7 @@ def drop_folded(round_: Round) -> None:
         for graph in reversed(list(scoping.graphs_below(owner))):
             kept, _ = live(
                 graph.node,
-                ends(graph),
+                scoping.ends(graph),
                 scoping.free_names,
                 stays=lambda node: not _is_among(node, folded),
             )

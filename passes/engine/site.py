@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,19 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.scope import Place, Scope
 from passes.types.inference import ValueTypes
+
+
+class Refused(Exception):
+    """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
+
+    `culprits` are paths of nodes or names of values. It may be raised from any depth.
+    """
+
+    def __init__(self, code: str, sentence: str, culprits: Sequence[str] = ()) -> None:
+        super().__init__(f"{code}: {sentence}")
+        self.code = code
+        self.sentence = sentence
+        self.culprits = tuple(culprits)
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,10 @@ class Site:
     def in_function(self) -> bool:
         """True if the site lies in a model-local function, at any depth."""
         return isinstance(self.scope.outermost.owner, FunctionProto)
+
+    def refused(self, code: str, sentence: str, *culprits: str) -> Refused:
+        """A refusal of the site, whose path is the first culprit."""
+        return Refused(code, sentence, [self.path, *culprits])
 
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""

@@ -14,6 +14,7 @@ from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
+from passes.engine.splicing import splice
 from passes.engine.template import Filled, Templated, Templates
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
@@ -27,7 +28,6 @@ from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
 from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
-from passes.writing.splicing import list_initializers, splice
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice
@@ -85,7 +85,7 @@ class Sweep:
             owner.initializer.extend(found.constants.values())
         listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
         if starts and listed and not self.converting:  # else it leaves IR 3 with its opset
-            list_initializers(owner)
+            scoping.list_initializers(owner)
 
     def ask(self, place: Place) -> None:
         """Record what the first rule that considers a site would do with it, and where the model is
@@ -288,8 +288,12 @@ def _edit(rule: Rule, site: Site) -> Edit:
             raise
         sentence = f"the rule {rule.name!r} failed at {site.path}: {type(error).__name__}: {error}"
         raise BrokenRule(sentence) from error
-    if not isinstance(edit, Edit) or not all(isinstance(node, NodeProto) for node in edit.nodes):
+    if not isinstance(edit, Edit):
         raise BrokenRule(f"the rule {rule.name!r} returned {edit!r} at {site.path}, not an Edit")
+    for node in edit.nodes:
+        if not isinstance(node, NodeProto):
+            what = f"an Edit with {node!r}, which is no NodeProto"
+            raise BrokenRule(f"the rule {rule.name!r} returned {what}, at {site.path}")
     return edit
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import FunctionProto, TensorProto, numpy_helper
 
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.external_data import ExternalTensor
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS

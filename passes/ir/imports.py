@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto
+from onnx import ModelProto, OperatorSetIdProto
 
 from passes.ir import scope as scoping
 
 #: A domain of which there is one version, known to onnxruntime without an import.
 CONTRIB = "com.microsoft"
 _ONLY_VERSION = 1
+
+
+def all_imports(model: ModelProto) -> list[OperatorSetIdProto]:
+    """The opsets that a model imports, and those that its functions do."""
+    return [*model.opset_import, *(one for each in model.functions for one in each.opset_import)]
 
 
 def import_contrib(model: ModelProto) -> bool:

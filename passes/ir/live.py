@@ -115,16 +115,12 @@ def orphaned(
     return found
 
 
-def keep_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
+def keep_nodes(graph: scoping.Owner, nodes: Iterable[NodeProto]) -> None:
     """Drop all other nodes, with the types and annotations of their values."""
     had = scoping.defined(graph)
     replace_all(graph.node, nodes)
     known = scoping.defined(graph)
     replace_all(graph.value_info, [value for value in graph.value_info if value.name in known])
-    gone = had - known
-    annotations = [
-        annotation
-        for annotation in graph.quantization_annotation
-        if annotation.tensor_name not in gone
-    ]
-    replace_all(graph.quantization_annotation, annotations)
+    if isinstance(graph, GraphProto):
+        annotations, gone = graph.quantization_annotation, had - known
+        replace_all(annotations, [one for one in annotations if one.tensor_name not in gone])

@@ -102,6 +102,18 @@ class Scope:
             scope = scope.outer
 
     @property
+    def holder(self) -> Place | None:
+        """The node whose body it is; None for a main graph or function."""
+        if self.outer is None:
+            return None
+        index = int(self.key[-2])
+        return Place(self.outer.owner.node[index], index, self.outer)
+
+    def holders(self) -> Iterator[Place]:
+        """The nodes in whose bodies it lies, innermost first."""
+        return (scope.holder for scope in self.chain() if scope.holder is not None)
+
+    @property
     def outermost(self) -> Scope:
         """The main graph or function that it is or lies in."""
         return self if self.outer is None else self.outer.outermost
@@ -134,13 +146,11 @@ def is_loop(node: NodeProto) -> bool:
 def loop_of(place: Place) -> tuple[str, str]:
     """The path of the innermost loop that a place is or lies in, and its first output; else the
     path of the main graph or function, and nothing."""
-    node, index, scope = place.node, place.index, place.scope
-    while not is_loop(node) and scope.outer is not None:
-        index, scope = int(scope.key[-2]), scope.outer
-        node = scope.owner.node[index]
-    if not is_loop(node):
-        return scope.path, ""
-    return path_of(scope, node, index), next(filter(None, node.output), "")
+    while not is_loop(place.node) and (holder := place.scope.holder):
+        place = holder
+    if not is_loop(place.node):
+        return place.scope.path, ""
+    return place.path, next(filter(None, place.node.output), "")
 
 
 def scopes(model: ModelProto) -> Iterator[Scope]:

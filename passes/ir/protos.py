@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, MutableSequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -97,3 +97,8 @@ def replace_all(repeated: Repeated[Item], values: Iterable[Item]) -> None:
     kept = list(values)
     del repeated[:]
     repeated.extend(kept)
+
+
+def drop_at(repeated: MutableSequence[Any], positions: Container[int]) -> None:
+    """Drop what a repeated field holds at these positions."""
+    replace_all(repeated, [one for at, one in enumerate(repeated) if at not in positions])

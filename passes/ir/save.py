@@ -8,8 +8,9 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, serialization
@@ -79,7 +80,8 @@ def save(
     copied: list[Path] = []
     try:
         data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
-        _replace(path, data)
+        with replacing(path) as out:
+            out.write(data)
     except BaseException as error:  # an interrupt leaves no copies behind, either
         for file in copied:
             file.unlink(missing_ok=True)
@@ -117,11 +119,14 @@ def _serialized(model: ModelProto, path: Path) -> bytes:
     return data if isinstance(data, bytes) else data.encode()
 
 
-def _replace(path: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+@contextlib.contextmanager
+def replacing(path: Path, prefix: str = "") -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` once it is written, wholly or not at all; until then
+    its name has the `prefix`."""
+    descriptor, temporary = tempfile.mkstemp(prefix=prefix or f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))

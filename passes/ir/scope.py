@@ -8,9 +8,9 @@ themselves; functions capture nothing. The location of nodes (`Scope`, `Place`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from onnx import FunctionProto, GraphProto, NodeProto, TensorAnnotation
+from onnx import FunctionProto, GraphProto, NodeProto, TensorAnnotation, helper
 
 from passes.ir.places import MAIN as MAIN
 from passes.ir.places import Key as Key
@@ -58,6 +58,40 @@ def drop_constant_inputs(graph: GraphProto) -> None:
     constants = initializer_names(graph)
     if constants:
         replace_all(graph.input, [value for value in graph.input if value.name not in constants])
+
+
+def list_initializers(owner: Owner) -> None:
+    """Up to IR 3, every initializer must also be an input, in bodies too."""
+    for graph in graphs_below(owner):
+        if isinstance(graph, GraphProto):
+            listed = set(input_names(graph))
+            graph.input.extend(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                for tensor in graph.initializer
+                if tensor.name not in listed
+            )
+
+
+def drop_constants(graph: GraphProto, names: Container[str]) -> None:
+    """Drop these initializers, in place; up to IR 3 they are inputs too."""
+    replace_all(graph.input, [value for value in graph.input if value.name not in names])
+    replace_all(graph.initializer, [one for one in graph.initializer if one.name not in names])
+    sparse = [one for one in graph.sparse_initializer if one.values.name not in names]
+    replace_all(graph.sparse_initializer, sparse)
+
+
+def ends(owner: Owner) -> set[str]:
+    """Return the names that are read other than by nodes: the outputs, and quantization
+    parameters."""
+    declared = owner.quantization_annotation if isinstance(owner, GraphProto) else ()
+    return {*output_names(owner), *parameters_of(declared)}
+
+
+def parameters_of(annotations: Iterable[TensorAnnotation]) -> Iterator[str]:
+    """The values that hold the scales and zero points in quantization annotations."""
+    for annotation in annotations:
+        for entry in annotation.quant_parameter_tensor_names:
+            yield entry.value
 
 
 def defined(owner: Owner) -> set[str]:

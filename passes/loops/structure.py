@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
 from onnx.numpy_helper import to_array
 
-from passes.ir.constant_nodes import constant_tensor
-from passes.ir.constants import Constants
+from passes.ir.constants import Constants, constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, holds_graphs, imports_of

@@ -9,13 +9,13 @@ from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 from passes.ir.protos import copied, replace_all
 from passes.loops.parts import Collected, Kind, Scanned
 
-_AXES_AND_DIRECTIONS = (
+AXES_AND_DIRECTIONS = (
     "scan_input_axes",
     "scan_input_directions",
     "scan_output_axes",
     "scan_output_directions",
 )
-_OURS = {"body", "num_scan_inputs", "directions", *_AXES_AND_DIRECTIONS}
+_OURS = {"body", "num_scan_inputs", "directions", *AXES_AND_DIRECTIONS}
 
 
 def set_attributes(
@@ -52,7 +52,7 @@ def _lists(
     axes = [scan.axis for scan in scanned]
     out_axes = [collect.axis for collect in collected]
     values = (axes, backwards, out_axes, prepends)
-    return dict(zip(_AXES_AND_DIRECTIONS, values, strict=True))
+    return dict(zip(AXES_AND_DIRECTIONS, values, strict=True))
 
 
 def relisted(body: GraphProto, inputs: Sequence[str], outputs: Sequence[str]) -> GraphProto:

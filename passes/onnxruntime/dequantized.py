@@ -3,7 +3,7 @@ only move elements, and crashes where a body reads these (QDQPropagationTransfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnx import NodeProto
@@ -14,11 +14,10 @@ from passes.ir.protos import copied
 from passes.rule import Edit, Site, Slot
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.guards import Producer
 
 _MOVING = {"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 """Ops past which onnxruntime moves a DequantizeLinear."""
-
-Producer = Callable[[str], NodeProto | None]
 
 
 def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
@@ -27,7 +26,7 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
         return edit
     owner = site.scope.owner
     gone = [owner.node[position] for position in {site.place.index, *edit.covered}]
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     apart = _Apart(author, {name for node in gone for name in _captured(node)})
     nodes = apart.nodes(edit.nodes, lambda name: site.model.producer(owner, name))
     if not apart.written:

@@ -17,7 +17,7 @@ from importlib.resources import files
 
 from onnx import AttributeProto, NodeProto, TensorProto, defs
 
-from passes.ir.constant_nodes import CONSTANT_TYPES
+from passes.ir.constants import CONSTANT_TYPES
 from passes.ir.operators import op_of
 
 _NAMES = {name.lower(): number for name, number in TensorProto.DataType.items()}

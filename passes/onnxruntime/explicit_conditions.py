@@ -28,7 +28,7 @@ def with_explicit_conditions(site: Site, edit: Edit) -> Edit:
     opened = _may_be_opened(site.scope)
     if next(_silent(edit.nodes, opened), None) is None:
         return edit
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     nodes = [copied(node) if scoping.holds_graphs(node) else node for node in edit.nodes]
     for loop in list(_silent(nodes, opened)):
         rank = LoopForm.from_node(loop, site.target).condition_rank
@@ -38,11 +38,9 @@ def with_explicit_conditions(site: Site, edit: Edit) -> Edit:
 
 def _may_be_opened(scope: scoping.Scope) -> bool:
     """Return whether a graph may be inlined as the branch of an If, or with one."""
-    if scope.outer is None:
+    if scope.holder is None:
         return isinstance(scope.owner, FunctionProto)
-    position = scope.key[-2]
-    assert isinstance(position, int)
-    return _is(scope.outer.owner.node[position], "If")
+    return _is(scope.holder.node, "If")
 
 
 def _is(node: NodeProto, op_type: str) -> bool:

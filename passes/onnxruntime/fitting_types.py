@@ -107,7 +107,7 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
     if not any(map(fitting.objects, needs)):
         return edit
     results = {name for node in (*gone, site.node) for name in node.output}
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     nodes = _Level(fitting, _Scope(site.target, known, functions), author).fitted(
         edit.nodes, results
     )
@@ -258,11 +258,10 @@ class _Fitting:
         opset = self.site.target
         lacks = f"onnxruntime has no kernel for {op_of(node)} of {name}"
         invalid = f"{op_of(node)} takes no {name} at opset {opset}"
-        return Refused(
+        return self.site.refused(
             "type-not-taken",
             f"{lacks if need.is_lacked else invalid}, which the rewrite needs for "
             f"{[name for name in node.output if name]}, and no equivalent form exists",
-            [self.site.path],
         )
 
 

@@ -33,11 +33,7 @@ def fitting_depth(site: Site, edit: Edit) -> Edit:
 
 def too_deep(site: Site) -> Refused:
     """The refusal of what would be nested too deeply."""
-    return Refused(
-        "too-deep",
-        f"bodies would be nested too deeply for a file: {DEEPEST}",
-        [site.path],
-    )
+    return site.refused("too-deep", f"bodies would be nested too deeply for a file: {DEEPEST}")
 
 
 def _depth_of_node(node: NodeProto) -> int:

@@ -30,7 +30,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
         for node in handed
         if _shares(producers.get(node.input[0]) or _producer(site, node.input[0]))
     }
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     true = author.value(np.array(True), "true") if texts else ""
     copies = {
         name: helper.make_node("Where", [true, text, text], [name]) for name, text in texts.items()
@@ -67,11 +67,4 @@ def _shares(producer: NodeProto | None) -> bool:
 
 def _is_emptied(site: Site) -> bool:
     """Return whether a Loop around the site collects strings."""
-    for enclosing in site.scope.chain():
-        if enclosing.outer is None:
-            return False
-        position = enclosing.key[-2]
-        assert isinstance(position, int)
-        if may_collect_strings(enclosing.outer.owner.node[position]):
-            return True
-    return False
+    return any(may_collect_strings(place.node) for place in site.scope.holders())

@@ -176,7 +176,8 @@ class ByChunks:
             if any(one.each for one in self.plan.states):  # roll back to a frame of the chunk
                 kept = int(rng.integers(0, kept // self.plan.multiple) + 1) * self.plan.multiple
                 states = {
-                    one.input: np.asarray(found[one.each])[kept - 1] for one in self.plan.states
+                    one.input: np.asarray(np.asarray(found[one.each])[kept - 1])
+                    for one in self.plan.states
                 }
             start += kept
             end = min(length, start + self._frames(rng))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
+from passes.binding.values import as_array, held
 from passes.check import check_outcome
-from passes.errors import WrongUsage, nearest
+from passes.errors import BadModel, WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -23,7 +25,6 @@ from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.plan import KEY, Plan, Port, State
 from passes.streaming.states import given_state
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.values import as_array, held
 from passes.verify import signature
 from passes.verify.executor import Array
 from passes.writing.author import Author
@@ -123,9 +124,11 @@ def _step(
     scanned = [Port(name, dims.index(axis)) for name, dims in timed.items()]
     if squeezed and not trips:
         scanned = [Port(name, 0) for name in others]
+    if trips in scoping.all_names([graph]):
+        raise WrongUsage(f"--trips names a new input, and there is a value {trips!r} already")
     if bool(scanned) == bool(trips):
         what = f"{scanned[0].name!r} has frames" if trips else "no input has frames"
-        raise WrongUsage(f"{what}: --trips is for a model without, and needed there")
+        raise WrongUsage(f"{what}, and --trips is {'given' if trips else 'not given'}")
     collected = []
     for name, kind in outputs.items():
         if name not in states.values():
@@ -144,16 +147,24 @@ def _refuse_unknown(names: Iterable[str], known: Mapping[str, object], kind: str
 
 def _described(proto: ModelProto) -> dict[str, str]:
     """The states that `stream` described in a model."""
-    found = [json.loads(one.value) for one in proto.metadata_props if one.key == KEY]
-    return {state["input"]: state["output"] for one in found for state in one["states"]}
+    try:
+        found = [json.loads(one.value) for one in proto.metadata_props if one.key == KEY]
+        return {state["input"]: state["output"] for one in found for state in one["states"]}
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadModel(f"{KEY!r} of its metadata describes no states") from error
 
 
 def _with_value(state: State, value: Any, kind: TypeProto) -> State:
     """A state that starts with a number or an array. Raises WrongUsage where it does not fit."""
     try:
         array = as_array(held(value), kind)
-        fixed = [size if isinstance(size, int) else 1 for size in state.shape]
-        np.broadcast_to(array, np.broadcast_shapes(array.shape, tuple(fixed)))
+        pairs = list(zip_longest(reversed(array.shape), reversed(state.shape), fillvalue=1))
+        fixed = all(one in (1, size) for one, size in pairs if isinstance(size, int))
+        if array.ndim > len(state.shape) or not fixed:
+            given = ",".join(map(str, array.shape))
+            raise ValueError(
+                f"is {signature.describe_type(kind)}, a value of shape [{given}] is given"
+            )
     except ValueError as error:
         raise WrongUsage(f"the state {state.input!r} {error}") from error
     plain = array.size == 1 and array.ndim == 0

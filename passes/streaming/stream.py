@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from onnx import ModelProto, TensorProto, TensorShapeProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto, helper
 
 from passes.chain import Chain
 from passes.check import check_outcome
@@ -25,7 +25,7 @@ from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
 from passes.loops.form import LoopForm
 from passes.session import Session, Source, loaded
-from passes.streaming import frame_by_frame, with_states
+from passes.streaming import frame_by_frame, frames_counted, with_states
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.observed import observe
 from passes.streaming.plan import (
@@ -47,6 +47,7 @@ from passes.streaming.streamer import NAMING, Streamer, Wanted
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
+assert frames_counted
 _Dim = TensorShapeProto.Dimension
 
 
@@ -102,7 +103,7 @@ def stream(
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    if chunk % multiple:
+    if chunk < 0 or chunk % multiple:
         raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
     plan = Plan(
         time,
@@ -293,9 +294,7 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     # what is declared of values may be the number of frames, which padding makes another one
     made = {name for node in kept for name in node.output}
     replace_all(graph.value_info, [value for value in graph.value_info if value.name not in made])
-    unread = scoping.initializer_names(graph) - scoping.all_reads(kept)
-    drop_unread(graph, unread, proto.ir_version < FREE_INITIALIZERS)
-    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
+    _drop_others(proto, kept)
     proto.metadata_props.add(key=KEY, value=plan.to_json())
     return proto
 
@@ -312,14 +311,18 @@ def _initial(whole: Model, streamer: Streamer, plan: Plan) -> ModelProto | None:
     kept = [*live(graph.node, [sources[name] for name in computed], scoping.free_names)[0], *ends]
     replace_all(graph.node, kept)
     replace_all(graph.output, [_declared(name, state) for name, state in computed.items()])
-    made, read = {name for node in kept for name in node.output}, scoping.all_reads(kept)
+    made = {name for node in kept for name in node.output}
     replace_all(graph.value_info, [value for value in graph.value_info if value.name in made])
-    drop_unread(
-        graph, scoping.initializer_names(graph) - read, proto.ir_version < FREE_INITIALIZERS
-    )
+    _drop_others(proto, kept)
     _without_unread(proto, set(scoping.input_names(graph)))
-    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
     return proto
+
+
+def _drop_others(proto: ModelProto, kept: Iterable[NodeProto]) -> None:
+    """Drop the initializers that none of these nodes reads, and an older description."""
+    unread = scoping.initializer_names(proto.graph) - scoping.all_reads(kept)
+    drop_unread(proto.graph, unread, proto.ir_version < FREE_INITIALIZERS)
+    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
 
 
 def _without_unread(proto: ModelProto, names: Collection[str]) -> None:

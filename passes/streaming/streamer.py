@@ -38,6 +38,8 @@ Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
 RULES: dict[str, Rule] = {}
 #: The rule of operators whose traits are by element.
 BY_ELEMENT = "by element"
+#: The rule of operators that read no frames, but perhaps their number.
+BY_COUNT = "by count"
 
 
 def streamed(*ops: str) -> Callable[[Rule], Rule]:
@@ -103,6 +105,7 @@ class Streamer:
         later: int = 0,
     ) -> None:
         self.graph, self.seen, self.wanted = model.proto.graph, seen, wanted
+        self._index = model.index(self.graph)
         self.later = later
         self.time = time
         self.flows: dict[str, Flow] = dict(inputs)
@@ -111,6 +114,9 @@ class Streamer:
         #: The input of the number of frames that are left, once a node reads it.
         self.left = ""
         self._longer: dict[str, str] = {}  # outputs, and what they are with later frames
+        #: Values without a flow, as they were the same at all numbers of frames that were tried,
+        #: which depend on it all the same.
+        self.counted: set[str] = set()
         self.node, self.path, self.label = NodeProto(), "", ""
         self._scope = next(scoping.scopes(model.proto))
         self._constants = Constants(model, self._scope)
@@ -173,13 +179,13 @@ class Streamer:
         last = [flow for flow in read if isinstance(flow, Last)]
         draws = any(traits_of(one).draws for one in (node, *_inner(node)))
         self.need(not draws or op_of(node) == "Dropout", Reason.UNSUPPORTED, "draws random numbers")
-        if len(last) == len(read):
+        if last and len(last) == len(read):
             states = frozenset[str]().union(*(flow.states for flow in last))
-            return self.keep(node, *[Last(states) if last else None] * len(node.output))
+            return self.keep(node, *[Last(states)] * len(node.output))
         both = "reads frames, or their number, and a value after the last frame"
         self.need(not last, Reason.WHOLE, both)
         if not any(isinstance(flow, Frames) for flow in read):
-            return self.keep(node, *map(self.count, node.output))
+            return RULES[BY_COUNT](node, self)
         rule = RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
@@ -229,6 +235,10 @@ class Streamer:
     def numbers(self, position: int, name: str) -> list[int] | None:
         """Whole numbers of the node, an attribute in old opsets, later a constant input."""
         return numbers(self.node, position, name, self.constant)
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node of the original that computes a value."""
+        return self._index.producers.get(name)
 
     def is_read(self, name: str) -> bool:
         """Return whether a node of the original reads a value, or the model returns it."""

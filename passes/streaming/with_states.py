@@ -33,7 +33,8 @@ def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
 def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     """The initial states become inputs of the model, the final ones outputs."""
     direction = text(node, "direction", "forward")
-    at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {direction}")
+    how = "backwards" if direction == "reverse" else "in both directions"
+    at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {how}")
     inputs = [*node.input, *[""] * (8 - len(node.input))]
     outputs = with_all_outputs(node, at.author.fresh)
     counted = "reads lengths of rows (sequence_lens) that depend on time"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from passes.binding import Binding
+from passes.binding.inputs import Binding
 from passes.commands.pipeline import Pipeline
 from passes.session import Source, loaded
 from passes.targets.finding import Finding, verdict

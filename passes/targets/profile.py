@@ -251,7 +251,7 @@ def _check_names(profile: Profile, text: str, file: str) -> None:
     import onnx.defs
 
     known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
-    types = {name.lower() for name in onnx.TensorProto.DataType.keys()}  # noqa: SIM118
+    types = {name.lower() for name, _ in onnx.TensorProto.DataType.items()}
     named: list[tuple[tuple[str, ...], str]] = [(("refused",), name) for name in profile.refused]
     typed: list[tuple[tuple[str, ...], str]] = [
         (("refused-types",), name) for name in profile.refused_types

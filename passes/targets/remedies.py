@@ -9,12 +9,12 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from passes.binding import Binding, with_sizes
+from passes.binding.dims import dims_of_inputs
+from passes.binding.inputs import Binding, with_sizes
 from passes.choices import DEFAULT_OPSET, Form, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
-from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.targets.deciding import deciding

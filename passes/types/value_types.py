@@ -52,6 +52,16 @@ def has_elements(type_proto: TypeProto | None) -> bool:
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
 
 
+def may_be_equal(one: Dims | None, other: Dims | None) -> bool:
+    """Return whether two shapes may be the same when the model runs."""
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and all(
+        a == b or not (isinstance(a, int) and isinstance(b, int))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
 def tensor_type(elem_type: int, dims: Dims | None) -> TypeProto:
     """A tensor type; `dims` None for an unknown rank."""
     proto: TypeProto = helper.make_tensor_type_proto(elem_type, dims)

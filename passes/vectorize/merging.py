@@ -19,6 +19,14 @@ from passes.writing import spelling
 Size = int | str
 
 
+def row_size(ctx: Vectorizer, name: str, axis: int) -> Size:
+    """The size of an axis (0 or more) of a row."""
+    known = ctx.dims(name)[axis]
+    if isinstance(known, int):
+        return known
+    return spelling.size_of_axis(ctx, name, axis + ctx.carries(name))
+
+
 @dataclass(frozen=True)
 class Merging:
     """Merges into axes of one size, the `rows` that each row brings."""
@@ -29,10 +37,17 @@ class Merging:
     @classmethod
     def like(cls, ctx: Vectorizer, name: str, axis: int = 0) -> Merging:
         """The merging into this axis of a value."""
-        dim = ctx.dims(name)[axis]
-        if isinstance(dim, int):
-            return cls(ctx, dim)
-        return cls(ctx, spelling.size_of_axis(ctx, name, axis + ctx.carries(name)))
+        return cls(ctx, row_size(ctx, name, axis))
+
+    def write(
+        self, node: NodeProto, inputs: Sequence[str], hint: str, axes: Sequence[int] = ()
+    ) -> None:
+        """Write `node` on merged inputs, and split its outputs along these axes."""
+        outputs = [self.ctx.fresh(hint) if name else "" for name in node.output]
+        self.ctx.again(node, inputs, outputs)
+        axes = axes or (0,) * len(outputs)
+        for value, output, axis in zip(outputs, node.output, axes, strict=False):
+            self.split(value, output, axis)
 
     def merged(self, name: str, axis: int = 0) -> str:
         """[B, ..., N, ...] as [..., B*N, ...], N being axis `axis` of a row.
@@ -106,10 +121,7 @@ def over_batch(node: NodeProto, ctx: Vectorizer, batched: Collection[int] = (0,)
     inputs = [
         merging.merged(name) if place in batched else name for place, name in enumerate(node.input)
     ]
-    outputs = [ctx.fresh("merged") if name else "" for name in node.output]
-    ctx.again(node, inputs, outputs)
-    for value, output in zip(outputs, node.output, strict=True):
-        merging.split(value, output)
+    merging.write(node, inputs, "merged")
 
 
 def _named(ctx: Vectorizer, size: Size) -> str:

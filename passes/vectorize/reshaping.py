@@ -7,7 +7,7 @@ from math import prod
 
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.types.value_types import Dim
-from passes.vectorize.merging import Size
+from passes.vectorize.merging import Size, row_size
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 
@@ -17,14 +17,6 @@ def row_shape(ctx: Vectorizer, name: str) -> str:
     if not ctx.carries(name):
         return ctx.op("Shape", name)
     return spelling.rest_of_shape(ctx, name, 1)
-
-
-def row_size(ctx: Vectorizer, name: str, axis: int) -> Size:
-    """The size of an axis (0 or more) of a row."""
-    known = ctx.dims(name)[axis]
-    if isinstance(known, int):
-        return known
-    return spelling.size_of_axis(ctx, name, axis + ctx.carries(name))
 
 
 def grouped(ctx: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:

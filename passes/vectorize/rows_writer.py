@@ -121,6 +121,10 @@ class RowsWriter(Writer):
         """Give up: this body cannot be vectorised."""
         raise Refused(code, f"{self.path}: {sentence}", [self.path, *culprits])
 
+    def refuse_node(self, code: str, node: NodeProto, what: str) -> NoReturn:
+        """The same because of a node."""
+        self.refuse(code, f"{op_of(node)} {list(node.output)} {what}", *node.output)
+
     def only_rows(self, node: NodeProto, *positions: int) -> None:
         """Refuse where one of these inputs carries the axis: shapes, sizes and axes of a row
         may differ from row to row then.

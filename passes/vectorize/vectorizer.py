@@ -54,22 +54,14 @@ class Vectorizer(RowsWriter):
                 continue
             rule = TABLE.get(op_of(node))
             if rule is None:
-                self.refuse(
-                    "no-batching-rule",
-                    f"{op_of(node)} {list(node.output)} has no vectorisation rule",
-                    *node.output,
-                )
+                self.refuse_node("no-batching-rule", node, "has no vectorisation rule")
             plain = rule(node, self) or set()
             self.carrying.update(set(filter(None, node.output)) - plain)
 
     def _leave(self, node: NodeProto) -> None:
         """A node that no row touches stays; a random one would give all rows one draw."""
         if not is_pure(node):
-            self.refuse(
-                "random",
-                f"{op_of(node)} {list(node.output)} draws other numbers for each row",
-                *node.output,
-            )
+            self.refuse_node("random", node, "draws other numbers for each row")
         self.author.adopt([node])
 
     def inside(self, prefix: str, carrying: Collection[str]) -> Vectorizer:

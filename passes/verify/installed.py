@@ -9,10 +9,24 @@ from contextlib import ExitStack, contextmanager
 from passes.choices import Executors
 from passes.errors import PassesError
 from passes.verify.executor import Executor
+from passes.verify.runtimes.process import ProcessExecutor
 
 
 class NoExecutor(PassesError):
     """The requested executor is not installed."""
+
+
+class OnnxRuntimeExecutor(ProcessExecutor):
+    """Runs models in onnxruntime. `optimize=False` turns its own graph optimisations off, which
+    round differently where they fuse."""
+
+    def __init__(self, *, optimize: bool = True) -> None:
+        super().__init__("onnxruntime", "passes.verify.runtimes.onnxruntime", optimize=optimize)
+
+    @staticmethod
+    def available() -> bool:
+        """Return whether onnxruntime is installed, without importing it."""
+        return importlib.util.find_spec("onnxruntime") is not None
 
 
 #: The onnxruntime that is kept running from one verification to the next.
@@ -22,11 +36,9 @@ _KEPT: list[Executor] = []
 @contextmanager
 def kept_running() -> Iterator[None]:
     """Keep the process of onnxruntime: to start one takes longer than most verifications."""
-    if importlib.util.find_spec("onnxruntime") is None:
+    if not OnnxRuntimeExecutor.available():
         yield
         return
-    from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
-
     with OnnxRuntimeExecutor() as kept:
         _KEPT.append(kept)
         try:
@@ -63,9 +75,7 @@ def executors(which: str) -> Iterator[list[Executor]]:
             chosen.append(ReferenceExecutor(keep=2))
         if which in ("onnxruntime", "both") and _KEPT:
             chosen += _KEPT
-        elif which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
-            from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
-
+        elif which in ("onnxruntime", "both") and OnnxRuntimeExecutor.available():
             chosen.append(stack.enter_context(OnnxRuntimeExecutor()))
         if not chosen:
             raise NoExecutor("onnxruntime is not installed: pip install 'onnx-passes[ort]'")

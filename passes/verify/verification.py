@@ -10,6 +10,7 @@ from dataclasses import replace
 from onnx import ModelProto
 
 from passes.ir import scope
+from passes.ir.imports import all_imports
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import dims_of
@@ -160,10 +161,7 @@ def _answered(
 
 def _versions(model: ModelProto) -> tuple[int, set[int]]:
     """Return the IR version, and the opsets of the standard domain, that a model needs."""
-    imports = [
-        *model.opset_import,
-        *(entry for function in model.functions for entry in function.opset_import),
-    ]
+    imports = all_imports(model)
     return model.ir_version, {entry.version for entry in imports if is_onnx_domain(entry.domain)}
 
 

@@ -22,6 +22,8 @@ from passes.analysis.integers.folding import MOST_ELEMENTS
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.ir.names import Names
+from passes.ir.operators import op_of
+from passes.rule import Site
 from passes.writing.draft import Draft
 from passes.writing.purposes import Extra, Purpose
 from passes.writing.writer import Array, Writer, content
@@ -43,6 +45,12 @@ class Author(Writer):
         self._purpose: Purpose | None = None
         #: For the outputs of nodes that serve a purpose: the purpose, and their inputs.
         self._serving: dict[str, tuple[Purpose, tuple[str, ...]]] = {}
+
+    @classmethod
+    def at(cls, site: Site, name: str = "") -> Author:
+        """An author of what takes a site's place; its values are called after the node, after
+        `name` or after the operator."""
+        return cls(site.target, site.names, site.node.name or name or op_of(site.node).lower())
 
     @property
     def opset(self) -> int:

@@ -178,15 +178,19 @@ def _impossible_shape(
 
 def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
     """The guard that `guarded` wrote: a value read as the only row of a list, at 0 or beyond it."""
-    rows, choice = producer(node.input[0]), producer(node.input[1])
-    if rows is None or op_of(rows) != "Unsqueeze" or choice is None or op_of(choice) != "Where":
+    row, choice = _only_row(node, producer, constant), producer(node.input[1])
+    if row is None or choice is None or op_of(choice) != "Where":
         return None
-    if attribute(node, "axis", 0):
-        return None
-    axes = numbers(rows, 1, "axes", constant)
     condition, there, beyond = choice.input
-    fits = axes == [0] and _is(constant(there), 0) and _is(constant(beyond), 1)
-    return Guard(rows.input[0], condition) if fits else None
+    return Guard(row, condition) if _is(constant(there), 0) and _is(constant(beyond), 1) else None
+
+
+def _only_row(node: NodeProto, producer: Producer, constant: Constant) -> str | None:
+    """The value of which a Gather reads a list of one; None for another node."""
+    rows = producer(node.input[0]) if op_of(node) == "Gather" else None
+    if rows is None or op_of(rows) != "Unsqueeze" or attribute(node, "axis", 0):
+        return None
+    return rows.input[0] if numbers(rows, 1, "axes", constant) == [0] else None
 
 
 def _is(value: npt.NDArray[Any] | None, number: int) -> bool:
@@ -223,14 +227,10 @@ def state_of(
 
 def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) -> str | None:
     """The value that `same_sizes` guards; None for another node."""
-    if op_of(node) != "Gather" or attribute(node, "axis", 0):
+    row = _only_row(node, producer, constant)
+    if row is None:
         return None
-    rows = producer(node.input[0])
-    if rows is None or op_of(rows) != "Unsqueeze":
-        return None
-    first = numbers(rows, 1, "axes", constant) == [0]
-    compares = _Compares([rows.input[0], old], producer, constant)
-    return rows.input[0] if first and compares.counts(node.input[1]) else None
+    return row if _Compares([row, old], producer, constant).counts(node.input[1]) else None
 
 
 @dataclass(frozen=True)

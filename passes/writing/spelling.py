@@ -124,6 +124,7 @@ def rest_of_shape(writer: Writer, value: str, first: int) -> str:
 
 
 _END = (1 << 31) - 1
+LAST = (1 << 63) - 1  # the end of a Slice that goes on to the last element
 
 
 def row(writer: Writer, value: str, index: str, elem_type: int) -> str:

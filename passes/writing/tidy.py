@@ -13,7 +13,7 @@ from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, folded
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import sparse_constant
+from passes.ir.constants import sparse_constant
 from passes.ir.live import live
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.protos import copied

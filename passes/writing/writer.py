@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from passes.analysis.integers.exactness import Array as Array
 
 
 def content(array: Array) -> Hashable:

@@ -201,7 +201,11 @@ class TestCommandLine:
             (["a.onnx"], USAGE, "a.onnx: is no folder; name two models, or a folder"),
             (["gone"], USAGE, "gone: there is no such folder; name two models, or a folder"),
             (["a.onnx", "c.onnx"], FAILED, "c.onnx: cannot be read (No such file"),
-            (["a.onnx", "b.onnx", "--executor", "tract"], USAGE, "`reference`, `onnxruntime`"),
+            (
+                ["a.onnx", "b.onnx", "--executor", "tract"],
+                USAGE,
+                "'reference', 'onnxruntime', 'both'",
+            ),
         ],
     )
     def test_exit_codes(self, arguments: list[str], code: int, said: str) -> None:

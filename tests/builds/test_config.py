@@ -192,6 +192,12 @@ def test_the_example_is_a_build(folder: Path) -> None:
     config.load(write(uncommented))
 
 
+def test_the_example_names_any_folder_but_those_of_mismatches(folder: Path) -> None:
+    names = ['my "nets"', "nets [1]", "m.onnx.reproducer", "m.onnx.reproducer-2"]
+    file = config.load(write(example([Path(name, "x.onnx") for name in names])))
+    assert file.build.models == ('my "nets"/**/*.onnx', "nets [[]1]/**/*.onnx")
+
+
 def test_the_schema_is_shipped_and_up_to_date() -> None:
     """Made anew by `python -m passes.builds.schemas`."""
     from passes.builds.schemas import SCHEMAS

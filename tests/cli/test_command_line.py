@@ -68,6 +68,23 @@ class TestDone:
         assert result.stderr == ""
         assert opset("b.onnx") == 9
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("inspect", "m.onnx"),
+            ("verify", "m.onnx", "m.onnx", "--executor", "reference"),
+            ("bisect", "m.onnx", "m.onnx", "--executor", "reference"),
+            ("check", "m.onnx", "--target", "onnxruntime"),
+            ("check", "m.onnx", "--all-targets"),
+            ("prove", "m.onnx", "m.onnx"),
+            ("upgrade", "m.onnx", *FAST),
+        ],
+    )
+    def test_stdout_is_the_report_alone(self, folder: Path, arguments: tuple[str, ...]) -> None:
+        done = run(*arguments, "--json", "-")
+        assert isinstance(json.loads(done.stdout), dict)
+        assert done.stderr.count("\n") >= 1
+
     def test_the_report_as_json(self, folder: Path) -> None:
         run("upgrade", "m.onnx", *FAST, "--json", "report.json")
         report = json.loads(Path("report.json").read_text())

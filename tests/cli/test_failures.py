@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
 import subprocess
@@ -12,8 +14,9 @@ from typing import ClassVar
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
+from passes.__main__ import main
 from tests.cli.calling import (
     DONE,
     FAILED,
@@ -35,6 +38,13 @@ class TestFailed:
     def test_no_such_file(self, folder: Path) -> None:
         said = fails(FAILED, "upgrade", "nowhere.onnx")
         assert said == "nowhere.onnx: cannot be read (No such file or directory)\n"
+
+    def test_whether_a_file_can_be_read_is_told_by_what_reads_it(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "access", lambda *_: False)  # typer asks it, as wrong usage
+        for command in (("inspect",), ("prove", "m.onnx")):
+            assert run(*command, "m.onnx").exit_code == DONE
 
     def test_an_empty_file(self, folder: Path) -> None:
         Path("empty.onnx").touch()
@@ -145,6 +155,68 @@ class TestFailed:
         said = fails(FAILED, "inspect", "m.onnxtxt")
         assert "position (line: 1 column: 28)" in said
         assert "\\n" not in said
+
+    def test_stdin_for_a_command_that_writes_no_model(self, folder: Path) -> None:
+        assert "stdin is read by commands that rewrite alone" in fails(
+            USAGE, "prove", "-", "m.onnx"
+        )
+        assert "stdin is read by" in fails(USAGE, "stream", "-", "--axis", "T")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("inspect", "m.onnx"),
+            ("verify", "m.onnx", "m.onnx"),
+            ("prove", "m.onnx", "m.onnx"),
+            ("certificate", "check", "m.onnx", "m.onnx"),
+            ("stream", "m.onnx", "--axis", "T"),
+            ("upgrade", "m.onnx"),
+        ],
+    )
+    def test_a_report_in_a_folder_that_does_not_exist(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    ) -> None:
+        monkeypatch.setattr(sys, "argv", ["passes", *arguments, "--json", "no/report.json"])
+        printed = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", printed)
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == FAILED
+        assert printed.getvalue() == "no/report.json: cannot be written (there is no folder no)\n"
+
+    def test_a_report_in_place_of_weights(self, folder: Path) -> None:
+        proto = onnx.load("m.onnx")
+        proto.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+        onnx.save(
+            proto,
+            "outside.onnx",
+            save_as_external_data=True,
+            location="weights.bin",
+            size_threshold=0,
+        )
+        for command in (
+            ("prove", "outside.onnx", "m.onnx", "--certify"),
+            ("prove", "m.onnx", "outside.onnx", "--json"),
+            ("verify", "m.onnx", "outside.onnx", "--json"),
+            ("bisect", "m.onnx", "outside.onnx", "--json"),
+            ("inspect", "outside.onnx", "--json"),
+            ("stream", "outside.onnx", "--axis", "T", "--force", "-o"),
+        ):
+            said = fails(USAGE, *command, "weights.bin")
+            assert said == "weights.bin: holds weights of outside.onnx, which would be lost\n"
+
+    def test_one_report_of_a_failure_on_stdout(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        onnx.save(parser.parse_model(changed(SUM, {"Add": "Sub"})), "other.onnx")
+        asked = ["prove", "m.onnx", "other.onnx", "--executor", "reference", "--json", "-"]
+        monkeypatch.setattr(sys, "argv", ["passes", *asked])
+        printed = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", printed)
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == MISMATCH
+        assert json.loads(printed.getvalue())["verdict"] == "disproven"
 
     def test_nothing_at_all(self, folder: Path) -> None:
         done = subprocess.run(

@@ -171,3 +171,64 @@ def test_a_certificate_is_checked(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*check, *pair, str(file)])
     assert done.exit_code == 1
     assert f"{file}: is no certificate, or is cut short" in done.output
+
+
+def certified(tmp_path: Path) -> Path:
+    """The file of the certificate of a golden pair."""
+    file = tmp_path / "certificate.json"
+    done = CliRunner().invoke(app, ["prove", *sides("lower/sum"), "--certify", str(file)])
+    assert done.exit_code == 0
+    return file
+
+
+def test_a_certificate_holds(tmp_path: Path) -> None:
+    asked = ["certificate", "check", *sides("lower/sum"), f"{certified(tmp_path)}"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0
+    assert "after.onnxtxt: proven for all inputs, sizes and trip counts" in done.output
+
+
+def test_a_certificate_of_another_pair(tmp_path: Path) -> None:
+    file = certified(tmp_path)
+    before, after = sides("lower/strings")
+    done = CliRunner().invoke(app, ["certificate", "check", before, after, f"{file}"])
+    assert done.exit_code == 3
+    assert f"{file}: it is of another model before: that has SHA-256 " in done.stderr
+    assert f"..., {before} has " in done.stderr
+
+
+def test_what_is_no_certificate(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(b"\xff\x00")
+    (tmp_path / "list").write_text("[]")
+    (tmp_path / "key").write_text("{}")
+    (tmp_path / "newer").write_text('{"version": 2}')
+    sentences = {
+        "folder": (1, "cannot be read (Is a directory)"),
+        "binary": (1, "is no certificate, but a binary file"),
+        "list": (1, "is no certificate, or is cut short (it begins with [)"),
+        "key": (1, "is no certificate, or is cut short (key 'version')"),
+        "missing": (1, "cannot be read (No such file or directory)"),
+        "newer": (3, "it has version 2, and version 1 is supported"),
+    }
+    for name, (code, sentence) in sentences.items():
+        file = tmp_path / name
+        done = CliRunner().invoke(app, ["certificate", "check", *sides("lower/sum"), f"{file}"])
+        assert (done.exit_code, done.stderr) == (code, f"{file}: {sentence}\n")
+
+
+def test_no_certificate_rests_on_promises(tmp_path: Path) -> None:
+    file = tmp_path / "certificate.json"
+    for promise in (["--max-trips", "3"], ["--dim", "T=3"], ["--assume", "non-empty"]):
+        asked = ["prove", *sides("lower/sum"), "--certify", f"{file}", *promise]
+        done = CliRunner().invoke(app, asked)
+        assert done.exit_code == 2
+        assert "--certify: is for a proof without promises" in done.stderr
+        assert not file.exists()
+
+
+def test_a_dim_that_the_original_does_not_have() -> None:
+    before, after = sides("lower/sum")
+    done = CliRunner().invoke(app, ["prove", before, after, "--dim", "Z=3"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"{before}: no input has a dim 'Z'; ")

@@ -48,7 +48,7 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "is needed, the dim of time, or --loop"),
+        ([], 2, "--axis: is needed, or --loop; not both"),
         (["--loop", "main/scan_0"], 2, "no Scan or recurrent operator 'main/scan_0'"),
         (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),
@@ -63,6 +63,12 @@ def test_wrong_usage(model: Path, arguments: list[str], code: int, sentence: str
     assert done.exit_code == code
     assert sentence in " ".join(done.output.replace("│", " ").split())
     assert [*model.parent.iterdir()] == [model]
+
+
+def test_the_report_alone_is_printed_on_stdout(model: Path) -> None:
+    done = run("stream", f"{model}", "--axis", "T", "--json", "-")
+    assert json.loads(done.stdout)["stream"]["axis"] == "T"
+    assert "chunks of any number of frames" in done.stderr
 
 
 def test_one_frame_at_a_time(model: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ import passes
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 TARGETS = (21, 17, 15, 13, 11, 9, 7)

@@ -3,15 +3,39 @@ the nodes of a body become, what holds the body sees, and the element types fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, helper
 from proving import EVERYWHERE, Feeds, drawn, parsed, placed, run
 
 import passes
+
+#: Older opsets that a model at 13 is taken to.
+OLD = [12, 10, 9, 7]
+#: Where an initializer stays one: it is an input of a function.
+GRAPHS = ("main", "if", "loop")
+
+
+def fixed(graph: str, **values: list[int]) -> str:
+    """A graph whose inputs of these names are int64 initializers."""
+    start, arrow, rest = graph.partition("=>")
+    head, brace, body = rest.partition("{")
+    said = ", ".join(
+        f"int64[{len(value)}] {name} = {{{', '.join(map(str, value))}}}"
+        for name, value in values.items()
+    )
+    return f"{start}{arrow}{head}<{said}> {brace}{body}"
+
+
+def attributes(model: onnx.ModelProto) -> list[Mapping[str, object]]:
+    """The attributes of each node of the main graph."""
+    return [
+        {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        for node in model.graph.node
+    ]
 
 
 def prove_down(

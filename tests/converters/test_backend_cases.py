@@ -17,7 +17,7 @@ import passes
 from passes.verify.compare.compare import compare
 from passes.verify.compare.tolerance import BITS, Tolerance
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 pytestmark = pytest.mark.sampled

@@ -12,7 +12,7 @@ from going_down import EVERYWHERE, Gone, cases_of, go_down
 from going_down_page import page, rows_of, table
 from onnx_cases import Case
 
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 
 #: onnxruntime's Scan asks for the ranks of its outputs, which no Reshape of opset 13 infers from
 #: computed sizes; optimized, as users run it, it loads them.

@@ -15,7 +15,7 @@ from passes.ir.versions import OLDEST_OPSET
 from passes.verify.compare.compare import compare
 from passes.verify.compare.tolerance import BITS, Tolerance
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 pytestmark = pytest.mark.sampled

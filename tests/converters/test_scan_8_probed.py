@@ -16,7 +16,7 @@ from passes.ir.scope import walk_model
 from passes.session import Mismatch
 from passes.testing import as_model, assert_rewrite
 from passes.verify.executor import ModelFailed
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import onnx
 import pytest
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import AttributeProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from proving import converted, drawn, ops, parsed, run
-from proving_down import assert_stopped, prove_down, went_down
+from proving_down import (
+    GRAPHS,
+    OLD,
+    assert_stopped,
+    attributes,
+    fixed,
+    prove_down,
+    went_down,
+)
 from refusing import refusal
 
 pytestmark = pytest.mark.sampled
-
-OLD = [12, 10, 9, 7]
-#: Where an initializer stays one: it is an input of a function.
-GRAPHS = ("main", "if", "loop")
-
-
-def fixed(graph: str, **values: list[int]) -> str:
-    """A graph whose inputs of these names are int64 initializers."""
-    start, arrow, rest = graph.partition("=>")
-    head, brace, body = rest.partition("{")
-    said = ", ".join(
-        f"int64[{len(value)}] {name} = {{{', '.join(map(str, value))}}}"
-        for name, value in values.items()
-    )
-    return f"{start}{arrow}{head}<{said}> {brace}{body}"
-
-
-def attributes(model: onnx.ModelProto) -> list[Mapping[str, object]]:
-    """The attributes of each node of the main graph."""
-    return [
-        {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        for node in model.graph.node
-    ]
-
 
 # -- Squeeze, Unsqueeze, Concat, Flatten ---------------------------------------------------
 

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from proving import drawn, ops, parsed, run
-from proving_down import assert_stopped, prove_down, went_down
+from proving_down import (
+    GRAPHS,
+    assert_stopped,
+    attributes,
+    prove_down,
+    went_down,
+)
 from refusing import refusal
 
 pytestmark = pytest.mark.sampled
-
-OLD = [12, 10, 9, 7]
-#: Where an initializer stays one: it is an input of a function.
-GRAPHS = ("main", "if", "loop")
-
-
-def fixed(graph: str, **values: list[int]) -> str:
-    """A graph whose inputs of these names are int64 initializers."""
-    start, arrow, rest = graph.partition("=>")
-    head, brace, body = rest.partition("{")
-    said = ", ".join(
-        f"int64[{len(value)}] {name} = {{{', '.join(map(str, value))}}}"
-        for name, value in values.items()
-    )
-    return f"{start}{arrow}{head}<{said}> {brace}{body}"
-
-
-def attributes(model: onnx.ModelProto) -> list[Mapping[str, object]]:
-    """The attributes of each node of the main graph."""
-    return [
-        {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        for node in model.graph.node
-    ]
-
 
 # -- Constant, Cast and what makes tensors -------------------------------------------------
 

@@ -19,7 +19,7 @@ from passes.errors import BadModel
 from passes.ir import scope
 from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.rule import BrokenRule, Edit, Refused, Rewrite, Rule, Site, register
+from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rewrite, Rule, Site, register
 from tests.written import changed
 
 NESTED = """
@@ -145,6 +145,29 @@ def test_none_is_no_answer() -> None:
 
     with pytest.raises(BrokenRule, match="the rule 'toy' returned None at main/neg_0, not an Edit"):
         round_of(NESTED, a_rule("Neg", answer))
+
+
+def test_an_edit_of_something_else_than_nodes() -> None:
+    def answer(site: Site) -> Edit:
+        return Edit((3,))  # type: ignore[arg-type]
+
+    sentence = "the rule 'toy' returned an Edit with 3, which is no NodeProto, at main/neg_0"
+    with pytest.raises(BrokenRule, match=sentence):
+        round_of(NESTED, a_rule("Neg", answer))
+
+
+def test_a_rule_of_another_package_that_cannot_consider_a_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wanting(site: Site) -> Edit:
+        """Want less than it is given."""
+        raise NothingToDo
+
+    monkeypatch.setattr(rules, "RULES", {})
+    register("wanting", considers=lambda node: True)(wanting)  # type: ignore[misc,arg-type]
+    sentence = r"the rule 'wanting' failed: considers\(Neg '', 16, 16\): TypeError: "
+    with pytest.raises(BrokenRule, match=sentence):
+        Engine([rules.RULES["wanting"]]).fixpoint(Model(onnx.parser.parse_model(NESTED)))
 
 
 def test_a_rule_that_fails_is_named_with_the_site() -> None:

@@ -17,7 +17,7 @@ from passes.__main__ import app
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.onnxruntime.releases import RELEASES, UnknownRelease, release_of
 from passes.verify.executor import CannotRun
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 
 COMMANDS = (
     *(passes.upgrade, passes.lower, passes.raise_, passes.unroll),

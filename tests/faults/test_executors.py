@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 import passes
 from passes.session import NotVerified
-from passes.verify.onnxruntime import executor as worker
+from passes.verify import installed as worker
 
 pytestmark = pytest.mark.skipif(
     not worker.OnnxRuntimeExecutor.available(), reason="onnxruntime is not installed"

@@ -15,7 +15,7 @@ from passes.check import check
 from passes.ir import scope
 from passes.ir.model import Model
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from tests.instruments.generate.choices import Choices
 from tests.instruments.generate.feeds import draw
 from tests.instruments.generate.model import Generated, generate

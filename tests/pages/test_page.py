@@ -161,7 +161,8 @@ class TestLanes:
             as_model(PROJECTION), tmp_path, ("simplify", {"rules": ["wrong-scan"], **FAST})
         )
         assert page.banner.verdict == "Mismatch"
-        assert page.banner.sentence.startswith("main/scan_0: reference, ")
+        where = "main/scan_0: does not agree with the original: reference, "
+        assert where in page.banner.sentence
         (lane,) = page.lanes
         assert lane.after is not None
         sides = [[mark.label for mark in side.marks] for side in (lane.before, lane.after)]

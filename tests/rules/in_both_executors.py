@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 
 from passes.verify.executor import Executor, ModelFailed
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
 
 import passes
-from passes.errors import WrongUsage
+from passes.errors import BadModel, WrongUsage
 from passes.streaming.chunks import Judge
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -102,10 +104,34 @@ def test_wrong_states_are_told(states: dict[str, str], sentence: str) -> None:
         passes.close(model(STEP), "T", states=states)
 
 
+@pytest.mark.parametrize(
+    ("first", "given"), [([1.0, 2.0], "2"), ([[[1.0]]], "1,1,1"), ([[1.0, 2.0]], "1,2")]
+)
+def test_a_state_cannot_start_with_a_value_of_another_shape(first: object, given: str) -> None:
+    sentence = re.escape(f"the state 'h' is float[B,3], a value of shape [{given}] is given")
+    with pytest.raises(WrongUsage, match=sentence):
+        passes.close(
+            model(STEP), "T", states={"h": "new"}, same=["scale"], initial={"h": first}, judge=QUICK
+        )
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"states": [{"input": "h"}]}'])
+def test_a_description_that_describes_no_states(text: str) -> None:
+    step = model(STEP)
+    step.metadata_props.add(key="passes.stream", value=text)
+    with pytest.raises(BadModel, match=r"'passes\.stream' of its metadata describes no states"):
+        passes.close(step, "T")
+
+
+def test_the_number_of_steps_is_a_new_input() -> None:
+    with pytest.raises(WrongUsage, match="names a new input, and there is a value 'y' already"):
+        passes.close(model(DECODER), "T", states={"x": "next"}, trips="y")
+
+
 def test_frames_or_a_number_of_steps() -> None:
-    with pytest.raises(WrongUsage, match="--trips is for a model without"):
+    with pytest.raises(WrongUsage, match="no input has frames, and --trips is not given"):
         passes.close(model(DECODER), "T", states={"x": "next"})
-    with pytest.raises(WrongUsage, match="'x' has frames"):
+    with pytest.raises(WrongUsage, match="'x' has frames, and --trips is given"):
         passes.close(
             model(changed(STEP, {"float[B,2] x": "float[T,2] x"})),
             "T",

@@ -280,13 +280,25 @@ def test_chunks_of_a_fixed_number_of_frames() -> None:
     assert [value.type.tensor_type.shape.dim[2].dim_value for value in ends] == [4, 2]
     with pytest.raises(WrongUsage, match="a chunk of 3 frames is no multiple of 2"):
         passes.stream(model(STRIDED), "T", chunk=3)
+    with pytest.raises(WrongUsage, match="a chunk of -2 frames"):
+        passes.stream(model(STRIDED), "T", chunk=-2)
 
 
-@pytest.mark.parametrize("text", ["SCAN", "GRU", "CONV", "SUM"])
+#: A running total of scalars.
+TOTAL = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[T] x, float total) => (float last, float[T] totals) {
+    last, totals = Scan <num_scan_inputs = 1, body = b (float s, float e) => (float n, float row) {
+        n = Add (s, e)
+        row = Identity (n)
+    }> (total, x)
+}"""
+
+
+@pytest.mark.parametrize("text", ["SCAN", "GRU", "CONV", "SUM", "TOTAL"])
 def test_states_after_every_frame_are_rolled_back_to(text: str) -> None:
     # the judge goes on from a frame within each chunk, drawn at random
     gru = changed(CELL, {"LSTM": "GRU", "[1,4,1]": "[1,3,1]"})
-    texts = {"SCAN": SCAN, "GRU": gru, "CONV": CONV, "SUM": SUM}
+    texts = {"SCAN": SCAN, "GRU": gru, "CONV": CONV, "SUM": SUM, "TOTAL": TOTAL}
     streamed = passes.stream(model(texts[text]), "T", each=True, judge=BOTH)
     assert [state.each for state in streamed.plan.states] == [
         f"every_{state.input}" for state in streamed.plan.states
@@ -331,7 +343,7 @@ g (float[T,1,2] x, float[T,1,1] z, float[2,1,2] W, float[2,1,1] R, float[1,1,1] 
 
 def test_a_loop_is_chosen_by_its_path() -> None:
     # the first operator reads all of `x` in each chunk of `z`
-    with pytest.raises(CannotStream, match="backwards"):
+    with pytest.raises(CannotStream, match="main/rnn_0: RNN reads the sequence in both directions"):
         passes.stream(model(BESIDE), "T", judge=QUICK)
     streamed = passes.stream(model(BESIDE), loop="main/rnn_2", judge=BOTH)
     assert [port.name for port in streamed.plan.inputs] == ["z"]

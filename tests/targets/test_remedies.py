@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from passes.binding import Binding
+from passes.binding.inputs import Binding
 from passes.check import load_checked
 from passes.targets.deciding import deciding
 from passes.targets.profile import load, parsed

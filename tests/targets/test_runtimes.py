@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passes.binding import Binding
+from passes.binding.inputs import Binding
 from passes.errors import DONE, NOT_PRODUCED
 from passes.testing import as_model
 from passes.verify.runtimes.comparing import Compared, compared_files

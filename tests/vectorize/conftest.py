@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from passes.verify.executor import Executor
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 

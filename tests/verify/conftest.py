@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 
 
 @pytest.fixture(scope="module")

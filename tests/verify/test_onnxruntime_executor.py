@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.inputs.arrays import numpy_dtype
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 
 pytest.importorskip("onnxruntime")
 
@@ -235,7 +235,7 @@ def test_an_initializer_that_is_an_input_can_be_overridden(executor: OnnxRuntime
 def test_onnxruntime_is_never_imported_into_this_process() -> None:
     program = (
         "import sys\n"
-        "from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor\n"
+        "from passes.verify.installed import OnnxRuntimeExecutor\n"
         "assert OnnxRuntimeExecutor.available()\n"
         "with OnnxRuntimeExecutor(): pass\n"
         "assert 'onnxruntime' not in sys.modules\n"

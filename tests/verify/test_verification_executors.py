@@ -31,7 +31,7 @@ from passes.verify.executor import (
     Outcome,
     TookTooLong,
 )
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from tests.verification import Verification, verify
 from tests.written import changed

@@ -14,10 +14,10 @@ from passes.choices import Verifying
 from passes.engine.fixpoint import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.verifying import verify_rounds
-from passes.verify.weight_file import WeightFile
+from passes.verify.rewrites.weight_file import WeightFile
 
 DRAWN = np.random.default_rng(0).standard_normal((600, 512), dtype=np.float32)
 #: An odd number of bytes, so that what lies behind it must be aligned.

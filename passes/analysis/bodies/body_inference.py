@@ -15,6 +15,7 @@ from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_sym
 from passes.analysis.sizes.whole_axes import forget_whole_axes
 from passes.ir.closed import Outer, close
 from passes.ir.places import imports_of
+from passes.ir.protos import drop_at
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.shape_inference import infer_shapes
@@ -141,9 +142,7 @@ class BodyInference:
     def _feed_slices(self, graph: GraphProto) -> None:
         """Make the slices inputs, in place of the nodes that read them."""
         gone = {position for read in self.reads for position in read.nodes}
-        kept = [node for position, node in enumerate(graph.node) if position not in gone]
-        del graph.node[:]
-        graph.node.extend(kept)
+        drop_at(graph.node, gone)
         for read in self.reads:
             dims = list(self.outer(read.tensor) or ())
             dims[read.axis : read.axis + 1] = [1] if read.kept_axis else []

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy.typing as npt
 from onnx import NodeProto, numpy_helper
 
 from passes.analysis.integers.affine import ITERATION, Affine, Ints
@@ -20,7 +18,7 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing.guards import Producer
+from passes.writing.guards import Constant, Producer
 
 #: A step past every end: an axis would have to be longer.
 _FAR = 10**9
@@ -68,9 +66,6 @@ def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
 def number_of(ints: Ints | None) -> int | None:
     """The constant that a single number is, None otherwise."""
     return ints.single.number if ints is not None and ints.single is not None else None
-
-
-Constant = Callable[[str], npt.NDArray[Any] | None]
 
 
 @dataclass(frozen=True)

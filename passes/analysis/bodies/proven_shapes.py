@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from passes.analysis.bodies.body_types import body_types
@@ -19,17 +18,8 @@ _KEEPING: Slot[dict[tuple[Key, int], bool]] = Slot()
 def are_shapes_proven(site: Site) -> bool:
     """Return whether the Loops around a site keep the shapes of what they carry, and declare in
     their bodies only what follows from outside: onnxruntime accepts other sizes there."""
-    return all(_keeps_shapes(site, loop) for loop in _loops_around(site))
-
-
-def _loops_around(site: Site) -> Iterator[Place]:
-    """Yield the Loops whose bodies contain a site."""
-    for scope in site.scope.chain():
-        if scope.outer is not None:
-            index = int(scope.key[-2])
-            node = scope.outer.owner.node[index]
-            if op_of(node) == "Loop":
-                yield Place(node, index, scope.outer)
+    around = (place for place in site.scope.holders() if op_of(place.node) == "Loop")
+    return all(_keeps_shapes(site, loop) for loop in around)
 
 
 def _keeps_shapes(site: Site, loop: Place) -> bool:

@@ -9,8 +9,8 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constant_pool import Kept
+from passes.ir.constants import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of

@@ -24,7 +24,7 @@ from passes.analysis.integers.exactness import Array
 from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import LoopForm

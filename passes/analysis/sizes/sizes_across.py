@@ -115,19 +115,18 @@ class Fed:
 
 def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
     """Return the source of a body input in every iteration; None if it varies."""
-    if home.outer is None or name not in site.model.index(home.owner).inputs:
+    holder = home.holder
+    if holder is None or name not in site.model.index(home.owner).inputs:
         return None
-    index = home.key[-2]
-    assert isinstance(index, int)
-    form = _form(site, home.outer, home.outer.owner.node[index])
+    form = _form(site, holder.scope, holder.node)
     if form is None:
         return None
     for scanned in form.scanned:
         if scanned.body_input == name:
-            return Fed(home.outer, scanned.tensor, scanned.axis)
+            return Fed(holder.scope, scanned.tensor, scanned.axis)
     for carried in form.carried:
         if carried.body_input == name and _hands_on(site, home, carried):
-            return Fed(home.outer, carried.initial)
+            return Fed(holder.scope, carried.initial)
     return None
 
 

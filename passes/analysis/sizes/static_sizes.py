@@ -82,10 +82,4 @@ def _is_read_from_outside(site: Site, body: Scope, name: str) -> bool:
 
 def stands_in_loop(scope: Scope) -> bool:
     """Return whether a graph is the body of a Loop, or is located in one."""
-    for enclosing in scope.chain():
-        if (
-            enclosing.outer is not None
-            and op_of(enclosing.outer.owner.node[int(enclosing.key[-2])]) == "Loop"
-        ):
-            return True
-    return False
+    return any(op_of(place.node) == "Loop" for place in scope.holders())

@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attributes
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
 
 #: No axis is longer.

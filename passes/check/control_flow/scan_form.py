@@ -14,13 +14,7 @@ from passes.check.control_flow.site import (
 )
 from passes.check.wording import count
 from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
-
-_NEW_LISTS = (
-    "scan_input_axes",
-    "scan_output_axes",
-    "scan_input_directions",
-    "scan_output_directions",
-)
+from passes.loops.writing import AXES_AND_DIRECTIONS
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ def scan_names(site: CheckedSite) -> ScanNames:
 def _check_stamp(site: CheckedSite) -> None:
     """A Scan-8 in a newer opset, or the other way round, as a wrong conversion leaves it."""
     if is_scan_8(site):
-        sign = next((name for name in _NEW_LISTS if name in site.attributes), "")
+        sign = next((name for name in AXES_AND_DIRECTIONS if name in site.attributes), "")
         if sign:
             raise _wrong_form(site, 9, f"it has the attribute {sign}")
     elif "directions" in site.attributes:

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto, helper
 from passes.ir.attributes import attribute, text
 from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import Dim, dims_of, elem_type_of
 
 ATTENTION = ("LinearAttention", f"{CONTRIB}::LinearAttention")
@@ -50,14 +50,14 @@ class AttentionForm:
         """
         node = site.node
         if attribute(node, "state_window", 0):
-            raise Refused("windows", "it returns a window of states", [site.path])
+            raise site.refused("windows", "it returns a window of states")
         check_floats(site)
         sizes = [dims_of(site.type_of(name)) or () for name in node.input[:3]]
         widths = [dims[2] for dims in sizes if len(dims) == 3 and isinstance(dims[2], int)]
         queries, states = (attribute(node, f"{one}_num_heads", 0) for one in ("q", "kv"))
         if len(widths) < 3 or not queries or not states or not all(widths):
             sentence = "the size of its query, key or value is unknown"
-            raise Refused("unknown-size", sentence, [site.path])
+            raise site.refused("unknown-size", sentence)
         rows, rule = widths[0] // queries, text(node, "update_rule", "gated_delta")
         found = cls(
             queries,
@@ -77,7 +77,7 @@ class AttentionForm:
         needed += [(found.beta, {1, states})] if "delta" in rule else []
         fits &= all((dims_of(site.type_of(name)) or (0,))[-1] in sizes for name, sizes in needed)
         if not fits or not found.keys:
-            raise Refused("unknown-size", "its heads do not fit its inputs", [site.path])
+            raise site.refused("unknown-size", "its heads do not fit its inputs")
         return found
 
     @property
@@ -104,4 +104,4 @@ def check_floats(site: Site) -> None:
     if kinds != {TensorProto.FLOAT}:
         names = ", ".join(helper.tensor_dtype_to_string(kind) for kind in sorted(kinds - {0, 1}))
         sentence = f"{op_of(site.node)} is of {names or 'an unknown type'}; only float is known"
-        raise Refused("not-float", sentence, [site.path])
+        raise site.refused("not-float", sentence)

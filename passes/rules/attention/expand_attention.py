@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passes.ir.operators import called_key, function_key, op_of
 from passes.ir.versions import SLICE_HAS_INPUTS
-from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.attention.attention_form import ATTENTION, CONVOLUTION, AttentionForm
 from passes.rules.attention.written_conv import write_convolution
 from passes.rules.attention.written_scan import WrittenScan
@@ -39,10 +39,8 @@ def expand_attention(site: Site) -> Edit:
     if called_key(site.node) in map(function_key, site.model.proto.functions):
         raise NothingToDo
     if site.opset < SLICE_HAS_INPUTS:
-        raise Refused(
-            "opset-too-old", f"the opset is {site.opset}, below {SLICE_HAS_INPUTS}", [site.path]
-        )
-    author = Author(site.target, site.names, site.node.name or "attention")
+        raise site.refused("opset-too-old", f"the opset is {site.opset}, below {SLICE_HAS_INPUTS}")
+    author = Author.at(site, "attention")
     if op_of(site.node) in CONVOLUTION:
         write_convolution(site, author)
         note = "Conv"

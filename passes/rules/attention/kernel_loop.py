@@ -63,12 +63,12 @@ class KernelLoop:
         for one in collected:
             value = names.get(rows[one.body_output], rows[one.body_output])
             rank = (body.row_rank(one.body_output) or 0) + 1
-            place_rows(author, value, one.axis, rank, turned=one.reversed, output=one.tensor)
+            place_rows(author, value, one, rank, turned=one.reversed)
         for carried in form.carried:
             if carried.final:
                 value = states[carried.body_output]
                 author.op("Identity", names.get(value, value), outputs=[carried.final])
-        edit = cleaned(body, author, outside, note="by LinearAttention", exact=False)
+        edit = replace(cleaned(body, author, outside, (), "by LinearAttention"), exact=False)
         fresh = {name for node in edit.nodes for name in node.output}
         return replace(
             edit,

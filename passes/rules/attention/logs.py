@@ -10,7 +10,6 @@ from onnx import NodeProto
 
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
-from passes.rule import Refused
 from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear
 from passes.rules.recurrences.layout import Writer
 
@@ -48,11 +47,8 @@ class Logs:
         elif (node is not None and op_of(node) in _POSITIVE) or self._is_positive(source.name):
             log = author.op("Log", self.writer.factor(plain, order))
         else:
-            raise Refused(
-                "negative",
-                f"the decay {factor.name!r} may be negative, and has no log",
-                [self.body.site.path, factor.name],
-            )
+            what = f"the decay {factor.name!r} may be negative, and has no log"
+            raise self.body.site.refused("negative", what, factor.name)
         return author.op("Neg", log) if factor.inverse else log
 
     def _source(self, factor: Factor) -> Factor:

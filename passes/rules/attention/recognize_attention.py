@@ -64,13 +64,13 @@ def recognize_attention(site: Site) -> Edit:
         raise NothingToDo
     edit = _of_loop(site) if is_loop else _of_operator(site)
     if site.in_function:
-        raise Refused("function", f"its function does not import {CONTRIB}", [site.path])
+        raise site.refused("function", f"its function does not import {CONTRIB}")
     if not options.contrib:
         sentence = f"onnxruntime has a kernel for it in {CONTRIB}, which --contrib allows"
-        raise Refused("contrib", sentence, [site.path])
+        raise site.refused("contrib", sentence)
     if is_loop and not options.allow_reassociation:
         sentence = "the kernel regroups sums of floats, which --allow-reassociation allows"
-        raise Refused("reassociation", sentence, [site.path])
+        raise site.refused("reassociation", sentence)
     return edit
 
 
@@ -116,8 +116,8 @@ def _kernels(stage: Stage) -> tuple[KernelForm, ...]:
 
 def _check_size(site: Site, body: TimeBody, kernel: KernelForm) -> None:
     if elem_type_of(body.rows.types[kernel.form.state.carried.body_input]) != TensorProto.FLOAT:
-        raise Refused("not-float", "its state is not of float", [site.path])
+        raise site.refused("not-float", "its state is not of float")
     slow = kernel.rows % _KEYS or kernel.columns % _VALUES
     if slow or (kernel.beta is None and max(kernel.rows, kernel.columns) > _WIDEST):
         sentence = f"the kernel is slow for keys of {kernel.rows} and values of {kernel.columns}"
-        raise Refused("not-worth-it", sentence, [site.path])
+        raise site.refused("not-worth-it", sentence)

@@ -7,13 +7,12 @@ from functools import reduce
 from onnx import TensorProto
 
 from passes.ir.attributes import attribute, text
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.attention.attention_form import check_floats, given
 from passes.types.value_types import dims_of, is_static
 from passes.writing import spelling
 from passes.writing.author import Author
 
-_END = (1 << 63) - 1
 #: Attributes that it is not written with, by their defaults.
 _DEFAULTS = {"ndim": 1, "state_window": 0, "state_length": 0, "state_channels_last": -1}
 _MORE = ("state_update_capacity", "input_channel_offset", "input_channels")
@@ -29,13 +28,13 @@ def write_convolution(site: Site, author: Author) -> None:
     if any(attribute(node, name, one) != one for name, one in _DEFAULTS.items()) or any(
         attribute(node, name, 0) for name in _MORE
     ):
-        raise Refused("windows", "it has an attribute of other kernels", [site.path])
+        raise site.refused("windows", "it has an attribute of other kernels")
     check_floats(site)
     x, weight = node.input[:2]
     bias, past = given(node, 2), given(node, 3)
     dims, kernel = dims_of(site.type_of(x)) or (), dims_of(site.type_of(weight)) or ()
     if len(dims) != 3 or len(kernel) != 3 or not is_static(kernel):
-        raise Refused("unknown-size", "the size of its kernel is unknown", [site.path])
+        raise site.refused("unknown-size", "the size of its kernel is unknown")
     channels, size = int(kernel[0] or 0), int(kernel[2] or 0)
     last, step = attribute(node, "channels_last", 0), attribute(node, "dilation", 1)
     before = (size - 1) * step
@@ -57,7 +56,7 @@ def write_convolution(site: Site, author: Author) -> None:
         read = _of_taps(author, whole, weight, bias, channels, size, step)
     if text(node, "activation", "none") != "none":
         read = author.op("Mul", read, author.op("Sigmoid", read))
-    results = [read, spelling.part(author, whole, 2, -before or _END, _END)]
+    results = [read, spelling.part(author, whole, 2, -before or spelling.LAST, spelling.LAST)]
     for value, output in zip(results, node.output, strict=False):
         if output:
             author.name_as(turned(value), output)
@@ -69,7 +68,9 @@ def _of_taps(
     """Return the result of a Conv, also for no position: a Conv needs one."""
     parts = []
     for tap in range(size):
-        part = spelling.part(author, whole, 2, tap * step, -(size - 1 - tap) * step or _END)
+        part = spelling.part(
+            author, whole, 2, tap * step, -(size - 1 - tap) * step or spelling.LAST
+        )
         factor = spelling.part(author, weight, 2, tap, tap + 1)
         factor = author.op("Reshape", factor, author.ints(channels, 1))
         parts.append(author.op("Mul", part, factor))

@@ -43,7 +43,7 @@ def bound_loop(site: Site) -> Edit:
     - `no-bound`: no part of the condition compares a counter with a constant
     """
     form = LoopForm.from_node(site.node, site.opset)
-    author = Author(site.target, site.names, site.node.name or "loop")
+    author = Author.at(site, "loop")
     most = min(_bounds(site, form, author))
     declared = TripCount(site, form).declared
     if form.trip_count and not (isinstance(declared, int) and declared > most):
@@ -72,9 +72,6 @@ def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:
             if comparison.most is None or holds <= comparison.most:
                 found.append(holds + 1)  # in the last iteration, it does not hold
     if not found:
-        raise Refused(
-            "no-bound",
-            "no part of the condition compares a counter with a constant",
-            [site.path, form.condition.body_output],
-        )
+        what = "no part of the condition compares a counter with a constant"
+        raise site.refused("no-bound", what, form.condition.body_output)
     return found

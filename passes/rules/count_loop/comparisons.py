@@ -198,36 +198,33 @@ class Comparisons:
         found = _opened(node, self.integers.source)
         if found is None or found[0] not in _FLIPPED:
             what = "comes from outside" if node is None else f"is computed by {op_of(node)}"
-            raise Refused(
+            raise self.site.refused(
                 "comparison",
                 f"a part of the condition {what}; only comparisons of a counter with a bound "
                 "by Less, LessOrEqual, Greater or GreaterOrEqual determine the trip count",
-                [self.site.path, *(node.output if node is not None else ())],
+                *(node.output if node is not None else ()),
             )
         return found
 
     def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
         elem_type = self._refuse_floats(counter, bound)
         if counter.value is None:
-            raise Refused(
-                "no-counter",
-                f"{counter.name!r} in the condition is no number that grows by a constant step",
-                [self.site.path, counter.name],
-            )
+            what = f"{counter.name!r} in the condition is no number that grows by a constant step"
+            raise self.site.refused("no-counter", what, counter.name)
         if bound.value is None or _slope(bound.value):
-            raise Refused(
+            raise self.site.refused(
                 "bound-varies",
                 f"{bound.name!r}, with which the condition compares {counter.name!r}, is not "
                 "proven to be the same in every iteration",
-                [self.site.path, bound.name],
+                bound.name,
             )
         step = _slope(counter.value)
         if not step or (step > 0) != op.startswith("Less"):
-            raise Refused(
+            raise self.site.refused(
                 "step",
                 f"{counter.name!r} grows by {step} each time and is compared with {bound.name!r} "
                 f"by {op}: it never gets nearer to its bound",
-                [self.site.path, counter.name],
+                counter.name,
             )
         first = counter.value.without(ITERATION).wrapped(elem_type)
         most = self._most(replace(counter, value=first), abs(step), bound)
@@ -247,11 +244,11 @@ class Comparisons:
         if bound.exact:
             return None
         if not first.exact or first.value is None:
-            raise Refused(
+            raise self.site.refused(
                 "float-counter",
                 f"{first.name!r} is compared as a float, which rounds, and neither its initial "
                 "value nor its bound is a constant",
-                [self.site.path, first.name],
+                first.name,
             )
         return (first.limit - 1 - abs(first.value.constant)) // step + 1
 
@@ -259,19 +256,19 @@ class Comparisons:
         """The type of the compared integers, the narrower one where they differ."""
         for side in sides:
             if side.elem_type and side.elem_type not in WHOLE:
-                raise Refused(
+                raise self.site.refused(
                     "float-counter",
                     f"{side.name!r} in the condition is of type "
                     f"{TensorProto.DataType.Name(side.elem_type)}; "
                     "only int64 and int32 counters neither round nor wrap early",
-                    [self.site.path, side.name],
+                    side.name,
                 )
         types = [side.elem_type for side in sides if side.elem_type]
         if not types:
-            raise Refused(
+            raise self.site.refused(
                 "unknown-type",
                 f"the type of {sides[0].name!r} in the condition is neither declared nor inferred",
-                [self.site.path, sides[0].name],
+                sides[0].name,
             )
         return TensorProto.INT32 if TensorProto.INT32 in types else TensorProto.INT64
 

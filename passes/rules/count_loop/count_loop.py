@@ -107,7 +107,7 @@ def count_loop(site: Site) -> Edit:
     unconditional = form.condition is None or not form.condition.initial
     if form.trip_count and unconditional and not TripCount(site, form).conditional:
         raise NothingToDo  # it is counted already
-    author = Author(site.target, site.names, site.node.name or "loop")
+    author = Author.at(site, "loop")
     with author.serving(COUNT_TRIPS):
         counted = Counter(site, form, author).count()
     loop = replace(_uncontrolled(site, form, author, counted), trip_count=counted.trips)

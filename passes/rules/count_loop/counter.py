@@ -12,7 +12,7 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.trip_count.conditions import Conditions
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.rules.count_loop.comparisons import Comparisons
 from passes.rules.count_loop.counting import ENDLESS, Counting
@@ -140,9 +140,7 @@ class Counter:
     def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
         """The trip count where only the initial condition can keep the loop from running to M."""
         if not self.form.trip_count:
-            raise Refused(
-                "endless", "the loop has no trip count and nothing ends it", [self.site.path]
-            )
+            raise self.site.refused("endless", "the loop has no trip count and nothing ends it")
         if not starts:
             return self.form.trip_count, "the condition always holds"
         count = self._if_started(self._scalar(self.form.trip_count))

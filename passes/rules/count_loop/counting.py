@@ -11,7 +11,7 @@ from passes.analysis.integers.affine import LIMITS, Affine
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
@@ -55,8 +55,8 @@ class Counting:
         if value.number is not None:
             return self.author.int(value.number)
         if elem_type == TensorProto.INT32 and not value.fits(elem_type):
-            raise Refused(
-                "overflow", f"{what} is {value}, computed in int32, and may wrap", [self.site.path]
+            raise self.site.refused(
+                "overflow", f"{what} is {value}, computed in int32, and may wrap"
             )
         for name in self._readable():
             known = self.integers.outside(name)
@@ -65,10 +65,8 @@ class Counting:
                 return self._shifted(name, more.wrapped(TensorProto.INT64).constant)
         axes = self.integers.axes(scoping.free_names(self.site.node))
         if not {atom for atom, _ in value.terms} <= axes.keys():
-            raise Refused(
-                "no-counter",
-                f"{what} is {value}, which is computed in the body",
-                [self.site.path],
+            raise self.site.refused(
+                "no-counter", f"{what} is {value}, which is computed in the body"
             )
         total = self.author.int(value.constant)
         for atom, count in sorted(value.terms, key=lambda term: str(term[0])):
@@ -134,11 +132,10 @@ class Counting:
         count = max(0, -(-distance // step) if comparison.strict else distance // step + 1)
         least, most = LIMITS[comparison.elem_type]
         if not least <= start + count * comparison.step <= most:
-            raise Refused(
+            raise self.site.refused(
                 "overflow",
                 f"the counter runs from {start} by {comparison.step} and would wrap before the "
                 f"condition {comparison} ends the loop",
-                [self.site.path],
             )
         return min(count, ENDLESS)
 
@@ -185,11 +182,10 @@ class Counting:
         if (highest + step <= most) if comparison.upwards else (least + step <= lowest):
             return False
         if step > 1 and (comparison.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
-            raise Refused(
+            raise self.site.refused(
                 "overflow",
                 f"it is not proven that the counter stays in the range of its type: it steps by "
                 f"{comparison.step} until it no longer is {comparison}",
-                [self.site.path],
             )
         return True
 

@@ -10,7 +10,7 @@ from onnx import NodeProto, numpy_helper
 from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Site

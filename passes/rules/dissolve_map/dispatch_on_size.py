@@ -45,7 +45,7 @@ def up_to(body: TimeBody, edit: Edit, limit: int) -> Edit | None:
     }
     if place is None or len(outputs) < len(types):
         return None
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     size = spelling.squeeze(author, spelling.size_of_axis(author, *place), 0)
     branches = {
         "else_branch": Branch("small", _copied(edit.nodes, edit.initializers, outputs)),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
 from passes.bodies.moving import Outside, cleaned, place_rows
 from passes.bodies.recurrences import Recurrence, Update, check, may_regroup
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import fits, same_bits, too_large
+from passes.bodies.time_cost import fits, too_large
 from passes.bodies.time_length import length_of
 from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
@@ -29,8 +30,7 @@ class Dissolving:
     def __init__(self, body: TimeBody) -> None:
         self.body = body
         self.form = body.form
-        site = body.site
-        self.author = Author(site.target, site.names, site.node.name or "scan")
+        self.author = Author.at(body.site, "scan")
         self.plan = DissolvingPlan(body)
         self.prefix_values: dict[str, PrefixValues] = {}
 
@@ -52,13 +52,8 @@ class Dissolving:
             else:
                 self._write_node(outside, step)
         self._write_outputs(outside)
-        return cleaned(
-            self.body,
-            self.author,
-            outside,
-            note=self._note(),
-            exact=not self._reassociated() and all(map(same_bits, plan.written)),
-        )
+        edit = cleaned(self.body, self.author, outside, plan.written, self._note())
+        return replace(edit, exact=edit.exact and not self._reassociated())
 
     def _outside(self) -> Outside:
         """The place to write to, with the inputs of the Scan in the order of its iterations."""
@@ -81,15 +76,11 @@ class Dissolving:
 
     def _write_node(self, outside: Outside, position: int) -> None:
         body, node = self.body, self.body.nodes[position]
-        path = body.site.path
         if first_random(body.site.model, [node]) is not None:
-            raise random_node(node, path)
+            raise random_node(body.site, node)
         if not may_move(body, node):
-            raise Refused(
-                "no-rule",
-                f"{op_of(node)} {list(node.output)} is no operator that a rule could know",
-                [path, *node.output],
-            )
+            what = f"{op_of(node)} {list(node.output)} is no operator that a rule could know"
+            raise body.site.refused("no-rule", what, *node.output)
         sees = [name for name in scoping.free_names(node) if outside.vectorizer.carries(name)]
         try:
             outside.vectorizer.nodes([node])
@@ -98,11 +89,8 @@ class Dissolving:
             raise Refused(code, reason.sentence, reason.culprits) from None
         runs = may_run_at_once(body, node, sees) if sees else may_run_once(body, node)
         if not runs:
-            raise Refused(
-                "may-be-empty",
-                f"{op_of(node)} {list(node.output)} may fail where the loop runs no iteration",
-                [path, *node.output],
-            )
+            what = f"{op_of(node)} {list(node.output)} may fail where the loop runs no iteration"
+            raise body.site.refused("may-be-empty", what, *node.output)
         if sees and not fits(body, node):
             raise too_large(body, [position])
 
@@ -116,14 +104,7 @@ class Dissolving:
         names = outside.publish()
         for collected, value, rank in zip(outputs, rows, ranks, strict=True):
             value = names.get(value, value)
-            place_rows(
-                self.author,
-                value,
-                collected.axis,
-                rank,
-                turned=collected.reversed,
-                output=collected.tensor,
-            )
+            place_rows(self.author, value, collected, rank, turned=collected.reversed)
         for carried in self.form.carried:
             if carried.final:
                 self._write_final(outside, names, carried)

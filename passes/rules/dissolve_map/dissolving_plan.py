@@ -12,7 +12,6 @@ from passes.bodies.recurrences import Recurrence, Update, recurrence_of
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import START, Gains, row_bytes
 from passes.ir import scope as scoping
-from passes.rule import Refused
 from passes.rules.dissolve_map.prefix_values import ReadValues
 
 #: What is computed: the node at a position, or the carried value of this name.
@@ -68,11 +67,10 @@ class DissolvingPlan:
             Refused: `not-worth-it`.
         """
         if not self.pays:
-            raise Refused(
+            raise self.body.site.refused(
                 "not-worth-it",
                 "what is computed for all iterations at once does not stay in the cache, which "
                 "costs more than the loop",
-                [self.body.site.path],
             )
 
     @property
@@ -108,11 +106,11 @@ class DissolvingPlan:
             return list(TopologicalSorter(ordered).static_order())
         except CycleError as error:
             names = [step for step in error.args[1] if isinstance(step, str)]
-            raise Refused(
+            raise self.body.site.refused(
                 "carries",
                 f"{names[0]!r} is computed from its previous value, so the iterations must run one "
                 "by one",
-                [self.body.site.path, *dict.fromkeys(names)],
+                *dict.fromkeys(names),
             ) from None
 
     def _roots(self) -> Iterator[Step]:

@@ -9,16 +9,15 @@ from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
 from passes.bodies.recurrences import Recurrence, Update, may_regroup
-from passes.rule import Refused
 from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
-_END = (1 << 63) - 1
-_REDUCERS = {
-    Update.SUM: "ReduceSum",
-    Update.PRODUCT: "ReduceProd",
-    Update.MAXIMUM: "ReduceMax",
-    Update.MINIMUM: "ReduceMin",
+#: By update, the operator on two values and that on all rows.
+_OPERATORS = {
+    Update.SUM: ("Add", "ReduceSum"),
+    Update.PRODUCT: ("Mul", "ReduceProd"),
+    Update.MAXIMUM: ("Max", "ReduceMax"),
+    Update.MINIMUM: ("Min", "ReduceMin"),
 }
 
 
@@ -74,7 +73,7 @@ class PrefixValues:
     def after(self, name: str) -> None:
         """Write the value after each iteration."""
         if self._joined:
-            self._slice(1, _END, name)
+            self._slice(1, spelling.LAST, name)
         elif self.uses.after:
             self._sum_up(name, 0)
             if self.uses.final and not self.final:
@@ -113,14 +112,8 @@ class PrefixValues:
         if whole or not self._is_static():
             self.final = self._reduced(self._join())
             return
-        op = {
-            Update.SUM: "Add",
-            Update.PRODUCT: "Mul",
-            Update.MAXIMUM: "Max",
-            Update.MINIMUM: "Min",
-        }
         total = self._reduced(self._rows(self._fitting_rank()))
-        self.final = self.author.op(op[one.kind], one.carried.initial, total)
+        self.final = self.author.op(_OPERATORS[one.kind][0], one.carried.initial, total)
 
     def _sum_up(self, name: str, exclusive: int) -> None:
         author, initial = self.author, self.recurrence.carried.initial
@@ -146,7 +139,7 @@ class PrefixValues:
         author = self.author
         if self.recurrence.elem_type != TensorProto.STRING:
             return author.op("Gather", rows, author.int(-1), axis=0)
-        return spelling.squeeze(author, spelling.part(author, rows, 0, -1, _END), 0)
+        return spelling.squeeze(author, spelling.part(author, rows, 0, -1, spelling.LAST), 0)
 
     def _counted(self) -> str:
         """The initial value plus 0, 1, ..., time steps; integers wrap around in any order."""
@@ -180,7 +173,7 @@ class PrefixValues:
         return author.op("Concat", spelling.unsqueeze(author, initial, 0), rows, axis=0)
 
     def _reduced(self, rows: str) -> str:
-        reduced = self._reduce(_REDUCERS[self.recurrence.kind], rows)
+        reduced = self._reduce(_OPERATORS[self.recurrence.kind][1], rows)
         if (
             self.recurrence.kind not in (Update.MAXIMUM, Update.MINIMUM)
             or self.recurrence.elem_type not in FLOATS
@@ -235,11 +228,12 @@ class PrefixValues:
             )
         if not fits:
             name, value = self.recurrence.carried.body_input, self.recurrence.value
-            raise Refused(
+            raise self.outside.body.site.refused(
                 "shape-unknown",
                 f"{name!r} {list(own)} would become {value!r} {list(brought)}, and it is not "
                 "proven that its shape stays the same",
-                [self.outside.body.site.path, name, value],
+                name,
+                value,
             )
         return len(own)
 

@@ -85,7 +85,7 @@ def _cut(body: TimeBody, count: int) -> Edit | None:
     rows = [
         _sizes(dims_of(body.rows.types.get(collected.body_output))) for collected in form.collected
     ]
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     block = _block(body, author, count)
     if block is None or None in read or None in rows:
         return None

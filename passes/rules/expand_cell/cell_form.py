@@ -12,7 +12,7 @@ from passes.ir.attributes import attribute, attribute_proto, has, has_references
 from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_THRESHOLDED_RELU, SCAN_HAS_AXES
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import FLOATS, Dim, dims_of, elem_type_of
 
 #: The operators, and their activations by default.
@@ -105,7 +105,7 @@ class CellForm:
             ),
         ):
             if wrong:
-                raise Refused(code, what, [site.path])
+                raise site.refused(code, what)
         batch_first = bool(attribute(node, "layout", 0))
         return cls(
             operator,
@@ -144,7 +144,7 @@ def _functions(site: Site, directions: int) -> list[list[Activation]]:
     names = [one.decode() for one in given.strings] if given else [*default] * directions
     if len(names) < len(default) * directions:
         what = f"it has {len(names)} activations, {len(default) * directions} are needed"
-        raise Refused("activation", what, [site.path])
+        raise site.refused("activation", what)
     lists = {one: iter(_floats(node, f"activation_{one}")) for one in ("alpha", "beta")}
     found = [_activation(site, name, lists) for name in names]
     every = len(default)
@@ -154,17 +154,17 @@ def _functions(site: Site, directions: int) -> list[list[Activation]]:
 def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
     names = [name for name in _PARAMETERS if name.lower() == written.lower()]
     if not names:
-        raise Refused("activation", f"the activation {written!r} is unknown", [site.path])
+        raise site.refused("activation", f"the activation {written!r} is unknown")
     parameters = dict[str, float]()
     for parameter, default in _PARAMETERS[names[0]].items():
         value = next(lists[parameter], default)
         if value is None:
             what = f"runtimes differ on the {parameter} of {names[0]} where it is left out"
-            raise Refused("default-differs", what, [site.path])
+            raise site.refused("default-differs", what)
         parameters[parameter] = value
     if names[0] == "ThresholdedRelu" and site.target < HAS_THRESHOLDED_RELU:
         what = f"ThresholdedRelu is unsupported by opset {site.target}"
-        raise Refused("opset-too-old", what, [site.path])
+        raise site.refused("opset-too-old", what)
     return Activation(names[0], parameters)
 
 

@@ -13,11 +13,11 @@ from onnx import TensorProto
 from passes.bodies.copy_budget import allow
 from passes.choices import Form
 from passes.loops.form import Kind
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.expand_cell.cell_form import CellForm
 from passes.rules.expand_cell.cell_loop import CellLoop
 from passes.rules.expand_cell.cell_step import CellStep
-from passes.types.value_types import dims_of, tensor_type
+from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -44,7 +44,7 @@ class Expansion:
         loops = self._loops() if form.steps != 0 else []
         if asked == Form.written_out and loops:
             if not isinstance(form.steps, int):
-                raise Refused("steps-unknown", "the number of steps is unknown", [self.site.path])
+                raise self.site.refused("steps-unknown", "the number of steps is unknown")
             one = loops[0].loop(author, Kind.SCAN)
             allow(self.site, one, form.steps * len(loops))
 
@@ -97,23 +97,22 @@ class Expansion:
     @cached_property
     def _count(self) -> str:
         """The number of steps, int64 [1]."""
-        if isinstance(self.form.steps, int):
-            return self.author.ints(self.form.steps)
-        return spelling.size_of_axis(self.author, self.form.x, 1 if self.form.batch_first else 0)
+        return self._size(self.form.steps, self.form.x, 1 if self.form.batch_first else 0)
 
     @cached_property
     def _rows(self) -> str:
         """The number of rows, int64 [1]."""
-        if isinstance(self.form.rows, int):
-            return self.author.ints(self.form.rows)
-        return spelling.size_of_axis(self.author, self.form.x, 0 if self.form.batch_first else 1)
+        return self._size(self.form.rows, self.form.x, 0 if self.form.batch_first else 1)
 
     @cached_property
     def _hidden(self) -> str:
         """The size of a state, int64 [1]."""
-        if isinstance(self.form.hidden, int):
-            return self.author.ints(self.form.hidden)
-        return spelling.size_of_axis(self.author, self.form.r, 2)
+        return self._size(self.form.hidden, self.form.r, 2)
+
+    def _size(self, known: Dim, value: str, axis: int) -> str:
+        if isinstance(known, int):
+            return self.author.ints(known)
+        return spelling.size_of_axis(self.author, value, axis)
 
     # -- where there are steps
 

@@ -14,7 +14,6 @@ from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied, replace_all
-from passes.ir.scope import Place
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes
@@ -48,9 +47,7 @@ def _take_constants(body: GraphProto, outer: GraphProto) -> None:
     declared = [
         annotation for annotation in outer.quantization_annotation if annotation.tensor_name in read
     ]
-    read.update(
-        entry.value for annotation in declared for entry in annotation.quant_parameter_tensor_names
-    )
+    read.update(scoping.parameters_of(declared))
     constants = {name: constant for name, constant in constants_of(outer).items() if name in read}
     nodes = [constant for constant in constants.values() if isinstance(constant, NodeProto)]
     replace_all(body.node, [*nodes, *body.node])
@@ -117,15 +114,10 @@ def flatten_scan(site: Site) -> Edit:
 
 def _around(site: Site) -> Site | None:
     """The site of the Scan around this one; None where there is none."""
-    scope = site.scope
-    if scope.outer is None:
+    place = site.scope.holder
+    if place is None or not considers(place.node, site.opset, site.target):
         return None
-    index = scope.key[-2]
-    assert isinstance(index, int)
-    node = scope.outer.owner.node[index]
-    if not considers(node, site.opset, site.target):
-        return None
-    return replace(site, place=Place(node, index, scope.outer), names=Names())
+    return replace(site, place=place, names=Names())
 
 
 def _flattens(site: Site) -> bool:
@@ -140,7 +132,7 @@ def _flattens(site: Site) -> bool:
 
 def _flattened(site: Site) -> Edit:
     nest = Nest.of(site)
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     grids = [grid for _, grid in nest.scanned]
     rows = known_length(site, author, [Scanned(grid.tensor, "", grid.across) for grid in grids])
     length = known_length(site, author, [Scanned(grid.tensor, "", grid.along) for grid in grids])
@@ -166,10 +158,9 @@ def _flattened(site: Site) -> Edit:
 def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
     """See that no more nodes are added than inner Scans run: they take about as long to start."""
     if isinstance(runs, int) and added > runs:
-        raise Refused(
+        raise site.refused(
             "not-worth-it",
             f"{added} nodes added around the Scan cost more than a Scan on each of {runs} rows",
-            [site.path],
         )
 
 

@@ -13,7 +13,7 @@ from passes.bodies.time_body import UNKNOWN_DIM
 from passes.bodies.time_cost import item_bytes
 from passes.ir import scope as scoping
 from passes.ir.versions import ZERO_IS_A_SIZE
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import Dim, Dims, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -125,11 +125,11 @@ class GridAxes:
 
     def _refuse_old(self, name: str) -> None:
         if self.author.opset < ZERO_IS_A_SIZE:
-            raise Refused(
+            raise self.site.refused(
                 "opset-too-old",
                 f"sizes of {name!r} are known only at run time, and before opset "
                 f"{ZERO_IS_A_SIZE} a Reshape cannot take 0 as a size",
-                [self.site.path, name],
+                name,
             )
 
     def _refuse_large(self, grid: Grid, done: str) -> None:
@@ -137,11 +137,8 @@ class GridAxes:
         sizes = [self.length[0], *grid.element]
         count = prod(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in sizes)
         if count * item_bytes(grid.elem_type) > _MOST_MOVED:
-            raise Refused(
-                "not-worth-it",
-                f"{grid.tensor!r} must be {done}, which costs more than the inner Scans",
-                [self.site.path, grid.tensor],
-            )
+            what = f"{grid.tensor!r} must be {done}, which costs more than the inner Scans"
+            raise self.site.refused("not-worth-it", what, grid.tensor)
 
 
 def _is_turned(grid: Grid) -> bool:

@@ -55,10 +55,10 @@ def _only_scan(site: Site, body: GraphProto) -> NodeProto:
     others = [node for node in body.node if not (is_constant(node) or _is_identity(node))]
     if len(others) > 1:
         others = [node for node in others if node is not scans[0]]
-        raise Refused(
+        raise site.refused(
             "other-work",
             "beside a Scan, the body runs " + ", ".join(sorted({op_of(node) for node in others})),
-            [site.path, *(name for node in others for name in node.output if name)],
+            *(name for node in others for name in node.output if name),
         )
     return scans[0]
 
@@ -110,11 +110,8 @@ class _Matching:
         varying = set(self.outer.body_inputs) - {*self.outer.constant_inputs}
         read = [name for name in self.inner.captured if self._origin(name) in varying]
         if read:
-            raise Refused(
-                "reads-row",
-                f"the body of the inner Scan reads {read[0]!r}, which differs between rows",
-                [self.site.path, *read],
-            )
+            what = f"the body of the inner Scan reads {read[0]!r}, which differs between rows"
+            raise self.site.refused("reads-row", what, *read)
 
     def _carried(self) -> Iterator[Carried]:
         """The carried values of the outer Scan, each of which the inner one must carry on."""
@@ -128,11 +125,8 @@ class _Matching:
             yield Carried(carried.initial, through.body_input, through.body_output, carried.final)
 
     def _other_states(self, *culprits: str) -> Refused:
-        return Refused(
-            "other-states",
-            "the inner Scan does not carry on just the states with which a row begins",
-            [self.site.path, *culprits],
-        )
+        what = "the inner Scan does not carry on just the states with which a row begins"
+        return self.site.refused("other-states", what, *culprits)
 
     def _scanned(self) -> Iterator[tuple[Scanned, Grid]]:
         """Each row that the inner Scan scans, which the outer one must scan too."""
@@ -149,7 +143,7 @@ class _Matching:
             yield scanned, self._grid(row.tensor, known, row.axis, scanned.axis)
 
     def _other_rows(self, why: str, *culprits: str) -> Refused:
-        return Refused("other-rows", f"the inner Scan {why}", [self.site.path, *culprits])
+        return self.site.refused("other-rows", f"the inner Scan {why}", *culprits)
 
     def _collected(self) -> Iterator[tuple[Collected, Grid]]:
         """The outputs that the outer Scan collects, each of which the inner one must collect."""
@@ -164,11 +158,8 @@ class _Matching:
             if collected.tensor not in origins
         ]
         if odd:
-            raise Refused(
-                "other-outputs",
-                f"the Scans do not collect the same: only one of them collects {odd[0]!r}",
-                [self.site.path, *odd],
-            )
+            what = f"the Scans do not collect the same: only one of them collects {odd[0]!r}"
+            raise self.site.refused("other-outputs", what, *odd)
         for collected, name in zip(self.outer.collected, origins, strict=True):
             row = inner[name]
             self._refuse_turned(row.reversed, collected.reversed, name)
@@ -194,18 +185,14 @@ class _Matching:
         return Grid(tensor, across, beside, dims, elem_type_of(known))
 
     def _unknown_rank(self, name: str) -> Refused:
-        return Refused(
-            "unknown-rank",
-            f"the rank of {name!r} is neither declared nor inferred",
-            [self.site.path, name],
+        return self.site.refused(
+            "unknown-rank", f"the rank of {name!r} is neither declared nor inferred", name
         )
 
     def _refuse_turned(self, inner: bool, outer: bool, name: str) -> None:
         if inner != outer:
-            raise Refused(
-                "directions",
-                f"{name!r} is forward in one Scan and backward in the other",
-                [self.site.path, name],
+            raise self.site.refused(
+                "directions", f"{name!r} is forward in one Scan and backward in the other", name
             )
 
 

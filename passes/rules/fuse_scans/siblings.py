@@ -250,7 +250,7 @@ def _refused_alone(member: Member, bucket: Sequence[Member]) -> Refused:
 
 
 def _refused(member: Member, code: str, sentence: str) -> Refused:
-    return Refused(code, sentence, [member.site.path])
+    return member.site.refused(code, sentence)
 
 
 def _packed(bucket: Sequence[Member]) -> Iterator[list[Member]]:

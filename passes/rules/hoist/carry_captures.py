@@ -10,7 +10,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
 
@@ -58,10 +58,10 @@ def _carried(site: Site, graph: GraphProto, name: str) -> Carried:
     """A state that begins with an outer value, declared in a body, in place."""
     known = site.type_of(name)
     if not elem_type_of(known):
-        raise Refused("not-a-tensor", f"{name!r} is not known to be a tensor", [site.path, name])
+        raise site.refused("not-a-tensor", f"{name!r} is not known to be a tensor", name)
     dims = dims_of(known)
     if dims is None:
-        raise Refused("unknown-rank", f"the rank of {name!r} is unknown", [site.path, name])
+        raise site.refused("unknown-rank", f"the rank of {name!r} is unknown", name)
     sizes = tuple(dim if isinstance(dim, int) else None for dim in dims)
     kind = tensor_type(elem_type_of(known), sizes)
     state = Carried(name, *(site.fresh(f"{name}/{part}") for part in ("kept", "next", "last")))

@@ -10,8 +10,8 @@ from onnx import NodeProto, TensorProto
 from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
-from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constant_pool import ConstantPool, Kept, pool_of
+from passes.ir.constants import constant_tensor
 from passes.ir.names import Names
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import copied, named

@@ -115,7 +115,7 @@ class _Writing:
             self._declare_collected()
         hoisting = Hoisting(site, moving, names)
         hoisting.run(self.level)
-        author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        author = Author.at(site)
         author.adopt(hoisting.plain.nodes, hoisting.initializers)
         value_info = hoisting.plain.value_info
         if hoisting.guarded.nodes:
@@ -179,5 +179,5 @@ def _refusal(site: Site, found: Invariants, choice: Choice) -> Refused | None:
         nodes = [node for why, node in kept if why == code]
         if nodes:
             outputs = [name for node in nodes for name in node.output if name]
-            return Refused(code, sentence.format(op_of(nodes[0])), [site.path, *outputs])
+            return site.refused(code, sentence.format(op_of(nodes[0])), *outputs)
     return None

@@ -11,7 +11,7 @@ from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.bodies.iteration import retyped
 from passes.ir import scope as scoping
-from passes.ir.constant_nodes import sparse_constant
+from passes.ir.constants import sparse_constant
 from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import copied, named, replace_all
 from passes.rule import Site
@@ -137,13 +137,7 @@ class Hoisting:
             if name in producers:
                 number = producers[name]
                 self._nodes[number] = sparse_constant(sparse, self.names.inside[number, name])
-        gone = {*producers, *own}
-        replace_all(
-            graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in gone]
-        )
-        kept = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in gone]
-        replace_all(graph.sparse_initializer, kept)
-        replace_all(graph.input, [value for value in graph.input if value.name not in gone])
+        scoping.drop_constants(graph, {*producers, *own})
 
     def _take_descriptions(
         self,

@@ -10,7 +10,7 @@ from passes.ir import scope as scoping
 from passes.ir.calls import calls
 from passes.ir.operators import FunctionKey, called_key, function_key, is_onnx_domain, op_of
 from passes.ir.scope import Owner, function_label
-from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
+from passes.rule import Edit, NothingToDo, Site, Slot, register
 from passes.rules.inline_function.chosen import chosen, nodes_after
 from passes.writing.function_body import FunctionBody
 
@@ -73,10 +73,9 @@ def _check_size(site: Site, gone: Mapping[FunctionKey, FunctionProto]) -> None:
     model, most = site.model.proto, site.options.max_nodes
     after = site.memory.once(_MORE, lambda: nodes_after(model, gone) - nodes_after(model, {}))
     if after > most:
-        raise Refused(
+        raise site.refused(
             "too-many-nodes",
             f"with its functions inlined the model has {after} nodes more, {most} are allowed",
-            [site.path],
         )
 
 
@@ -94,11 +93,10 @@ def _check_opsets(site: Site, function: FunctionProto, caller: Owner) -> None:
         if inner == outer or (domain, name, overload) in functions:
             continue
         if _since(name, inner, domain) != (_since(name, outer, domain) or -1):
-            raise Refused(
+            raise site.refused(
                 "opset-differs",
                 f"{function_label(function)} imports version {inner} of {domain or 'ai.onnx'}, "
                 f"its caller {outer}, and {name} is not known to be the same in both",
-                [site.path],
             )
 
 
@@ -116,11 +114,10 @@ def _check_references(site: Site, defaults: Iterable[str], caller: Owner) -> Non
     for attribute in site.node.attribute:
         reference = attribute.ref_attr_name
         if reference and reference not in given and attribute.name in defaults:
-            raise Refused(
+            raise site.refused(
                 "attribute-reference",
                 f"callers of {function_label(caller)} may leave out {reference!r}, for which "
                 f"{op_of(site.node)} has a default",
-                [site.path],
             )
 
 
@@ -134,7 +131,7 @@ def _check_left_out(site: Site, function: FunctionProto, nodes: Iterable[NodePro
     lacking = [what for node in nodes for what in _lacking(node, site.opset)]
     if lacking:
         what = f"the call leaves out what {label} needs: {lacking[0]}"
-        raise Refused("left-out", what, [site.path])
+        raise site.refused("left-out", what)
 
 
 def _lacking(node: NodeProto, opset: int) -> Iterator[str]:

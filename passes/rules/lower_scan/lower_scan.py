@@ -14,7 +14,7 @@ from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
@@ -49,7 +49,7 @@ def lower_scan(site: Site) -> Edit:
     - `attribute-reference`: a function attribute decides how many tensors it scans, or how
     """
     form = LoopForm.from_node(site.node, site.opset)
-    lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
+    lowering = _Lowering(site, form, Author.at(site, "loop"))
     lowering.write()
     author = lowering.author
     nodes = tuple(author.nodes)
@@ -157,21 +157,21 @@ class _Lowering:
         """Check that rows can be reversed: onnxruntime's Gather copies only their first string."""
         kind = elem_type_of(self.site.body_type_of("body", collected.body_output))
         if kind == TensorProto.STRING and self.author.opset < SLICE_HAS_INPUTS:
-            raise Refused(
+            raise self.site.refused(
                 "strings",
                 f"{collected.tensor!r} is collected in reverse and holds strings, which opset "
                 f"{self.author.opset} cannot reverse; opset {SLICE_HAS_INPUTS} can",
-                [self.site.path, collected.tensor],
+                collected.tensor,
             )
 
     def _to_axis(self, collected: Collected) -> list[int]:
         element = dims_of(self.site.body_type_of("body", collected.body_output))
         if element is None:
-            raise Refused(
+            raise self.site.refused(
                 "unknown-rank",
                 f"{collected.tensor!r} is collected on axis {collected.axis}, but the rank of "
                 f"{collected.body_output!r} is neither declared nor inferred",
-                [self.site.path, collected.body_output],
+                collected.body_output,
             )
         rank = len(element) + 1
         axis = collected.axis % rank

@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.operator_traits import traits_of
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm, Scanned
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -123,21 +123,18 @@ def _read(inner: Author, scanned: Scanned, index: str, name: str, site: Site) ->
     """Read the element of a scanned tensor for this iteration, under its name in the body."""
     elem_type = elem_type_of(site.type_of(scanned.tensor))
     if not elem_type:
-        raise Refused(
-            "unknown-type",
-            f"the type of the scanned {scanned.tensor!r} is neither declared nor inferred",
-            [site.path, scanned.tensor],
-        )
+        what = f"the type of the scanned {scanned.tensor!r} is neither declared nor inferred"
+        raise site.refused("unknown-type", what, scanned.tensor)
     if elem_type != TensorProto.STRING:
         inner.op("Gather", scanned.tensor, index, outputs=[name], axis=scanned.axis)
         return
     # onnxruntime's Gather copies only the first string of a row.
     dims = dims_of(site.type_of(scanned.tensor))
     if dims is None:
-        raise Refused(
+        raise site.refused(
             "unknown-rank",
             f"the rank of the scanned strings {scanned.tensor!r} is neither declared nor inferred",
-            [site.path, scanned.tensor],
+            scanned.tensor,
         )
     axis = scanned.axis % len(dims)
     perm = [axis, *(other for other in range(len(dims)) if other != axis)]

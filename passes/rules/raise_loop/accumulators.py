@@ -15,7 +15,7 @@ from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.raise_loop.buffers import Buffers
 from passes.types.value_types import Dim
 
@@ -105,11 +105,11 @@ class _Finder:
             if not self._hands_on(reader, node.output[0], carried)
         ]
         if before or after or list(node.input).count(carried.body_input) != 1:
-            raise Refused(
+            raise self.site.refused(
                 "accumulator-read",
                 f"the body reads {carried.body_input!r}, to which every iteration adds, and so "
                 "what earlier iterations collected",
-                [self.site.path, carried.body_input],
+                carried.body_input,
             )
 
     def _hands_on(self, position: int, name: str, carried: Carried) -> bool:
@@ -143,11 +143,11 @@ class _Finder:
     def _same_size(self, carried: Carried, element: str, dim: Dim) -> None:
         """Check that elements have the same size on the axis on which they are joined."""
         if not isinstance(dim, int) and dim not in self.types.invariant:
-            raise Refused(
+            raise self.site.refused(
                 "element-shape",
                 f"{element!r}, which every iteration adds to {carried.body_input!r}, is not proven "
                 "to have the same size each time",
-                [self.site.path, element],
+                element,
             )
 
     def _sequence(self, carried: Carried, position: int, node: NodeProto) -> Accumulator | None:
@@ -160,11 +160,8 @@ class _Finder:
         for join in joins:
             dims = self.types.dims(node.input[1])
             if dims is None or not -len(dims) - join.stacks <= join.axis < len(dims) + join.stacks:
-                raise Refused(
-                    "unknown-rank",
-                    f"the rank of {node.input[1]!r}, which is collected, is unknown",
-                    [self.site.path, node.input[1]],
-                )
+                what = f"the rank of {node.input[1]!r}, which is collected, is unknown"
+                raise self.site.refused("unknown-rank", what, node.input[1])
             if not join.stacks:
                 self._same_size(carried, node.input[1], dims[join.axis])
         return Accumulator(carried, position, node.input[1], 0, True, joins=joins)
@@ -175,11 +172,11 @@ class _Finder:
         for position in self.site.graph.readers.get(carried.final, ()) if carried.final else ():
             node = owner.node[position] if position != OUTPUT else None
             if node is None or op_of(node) != "ConcatFromSequence" or not is_settled(node):
-                raise Refused(
+                raise self.site.refused(
                     "sequence-read",
                     f"the sequence {carried.final!r} that the loop collects is not only joined by "
                     "ConcatFromSequence, and a Scan collects tensors",
-                    [self.site.path, carried.final],
+                    carried.final,
                 )
             axis, stacks = attribute(node, "axis", 0), attribute(node, "new_axis", 0) == 1
             joins.append(Joined(position, node.output[0], axis, stacks))

@@ -16,7 +16,7 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.raise_loop.index_grids import IndexGrids
 from passes.rules.raise_loop.index_grids import Shape as Sizes
 
@@ -72,12 +72,12 @@ class Buffers:
     def _by_grid(self, carried: Carried, node: NodeProto) -> Written | None:
         """Return the write by a grid of indices, if all sizes are proven to be those of a row."""
         grids = self._grids
-        buffer = grids.shape(carried.initial)
+        buffer = grids.reading.shape(carried.initial)
         selected = None if buffer is None else grids.selected(node.input[1], buffer)
         if buffer is None or selected is None:
             return None
         places = (*selected.shape, *buffer[selected.columns :])
-        if grids.shape(node.input[2]) != places:
+        if grids.reading.shape(node.input[2]) != places:
             return None
         axis, row = selected.axis, (*buffer[: selected.axis], *buffer[selected.axis + 1 :])
         passed = self._without_moves(node.input[2], row)
@@ -91,7 +91,7 @@ class Buffers:
         """The values from an update to that of the shape of a row which it is, in other shapes."""
         passed, upto = [name], 0
         while True:
-            is_row = self._grids.shape(name) == row
+            is_row = self._grids.reading.shape(name) == row
             upto = len(passed) if is_row else upto
             node = self.integers.source(name) if self.integers.is_own(name) else None
             moves = node is not None and (
@@ -102,7 +102,7 @@ class Buffers:
                 return passed[:upto]
             expands = op_of(node) == "Expand"
             name = node.input[0]
-            if expands and self._grids.shape(name) != row:
+            if expands and self._grids.reading.shape(name) != row:
                 return passed[:upto]
             passed.append(name)
 
@@ -176,11 +176,11 @@ class Buffers:
         first = base if slope == 1 else base - (self.trips.size - 1)
         fits = size is not None and (size - self.trips.size).number == 0
         if slope not in (1, -1) or first.number != 0 or not fits:
-            raise Refused(
+            raise self.site.refused(
                 "not-filled",
                 f"{carried.body_input!r} is written at {written.row} in {self.trips.size} "
                 f"iterations; it is not proven that this fills it, {size} rows, from end to end",
-                [self.site.path, carried.body_input],
+                carried.body_input,
             )
         return slope == -1
 
@@ -192,8 +192,5 @@ class Buffers:
         open_dims = {dim for dim in buffer[1:] if not isinstance(dim, int)}
         one_row = len(dims) < len(buffer) or dims[0] == 1
         if row != buffer[1:] or not one_row or not open_dims <= self.types.invariant:
-            raise Refused(
-                "element-shape",
-                f"{element!r} is not proven to be one row of {carried.body_input!r}",
-                [self.site.path, element],
-            )
+            what = f"{element!r} is not proven to be one row of {carried.body_input!r}"
+            raise self.site.refused("element-shape", what, element)

@@ -64,7 +64,8 @@ class IndexGrids:
     _ints: dict[str, Ints | None] = field(default_factory=dict)
 
     @cached_property
-    def _reading(self) -> Reading:
+    def reading(self) -> Reading:
+        """What is known of sizes and whole numbers."""
         return Reading(ints=self.ints, wrapping=self.ints, size=self.size, dims=self.dims)
 
     def selected(self, index: str, buffer: Shape) -> GridRow | None:
@@ -92,13 +93,6 @@ class IndexGrids:
             return None  # in another order, or some rows more than once
         return GridRow(axis, grids[axis].start, shape[:-1], len(grids))
 
-    def shape(self, name: str) -> Shape | None:
-        """The sizes of a value, where all are known."""
-        dims = self.dims(name)
-        sizes = [self.size(name, axis) for axis in range(len(dims or ()))]
-        known = tuple(size for size in sizes if size is not None)
-        return known if dims is not None and len(known) == len(sizes) else None
-
     def dims(self, name: str) -> Dims | None:
         """The dims of a value."""
         if not self.integers.is_own(name):
@@ -107,7 +101,7 @@ class IndexGrids:
         if dims is None and (grid := self.grid(name)) is not None:
             return (None,) * len(grid.shape)
         if dims is None and node is not None and op_of(node) == "Reshape":
-            items = self._reading.items(node.input[1])
+            items = self.reading.items(node.input[1])
             return None if items is None else (None,) * len(items)
         return dims
 
@@ -127,13 +121,13 @@ class IndexGrids:
         grid = self.grid(name)
         if grid is not None:
             return grid.shape[axis]
-        return None if node is None else size_through(self._reading, node, axis % len(dims))
+        return None if node is None else size_through(self.reading, node, axis % len(dims))
 
     def fits(self, node: NodeProto) -> bool:
         """Return whether a node gives the sizes that it is to give, even where some of them are
         0."""
         rank = len(self.dims(node.output[0]) or ())
-        sizes = [size_through(self._reading, node, axis) for axis in range(rank)]
+        sizes = [size_through(self.reading, node, axis) for axis in range(rank)]
         return bool(rank) and None not in sizes
 
     def ints(self, name: str) -> Ints | None:
@@ -152,11 +146,11 @@ class IndexGrids:
         if op_of(node) == "Where":
             return self._chosen(node)
         follow = FOLLOWED.get(op_of(node))
-        found = follow(self._reading, node) if follow else None
+        found = follow(self.reading, node) if follow else None
         return found if found is None or found.exact else None
 
     def _filled(self, node: NodeProto) -> Ints | None:
-        sizes = self._reading.items(node.input[0])
+        sizes = self.reading.items(node.input[0])
         count = sizes[0].number if sizes is not None and len(sizes) == 1 else None
         values = [numpy_helper.to_array(entry.t) for entry in node.attribute]
         if count is None or not 0 < count <= _MOST_ITEMS or len(values) != 1:
@@ -207,7 +201,7 @@ class IndexGrids:
         if node is None:
             return None
         if op_of(node) == "Range":
-            start, count = self.ints(node.input[0]), size_through(self._reading, node, 0)
+            start, count = self.ints(node.input[0]), size_through(self.reading, node, 0)
             if start is None or start.single is None or count is None:
                 return None
             return Grid((count,), start.single, None if count == ONE else 0)
@@ -222,11 +216,11 @@ class IndexGrids:
         return None if follow is None or data is None else follow(node, data)
 
     def _whole(self, node: NodeProto, data: Grid) -> Grid | None:
-        cuts = cuts_of(node, self._reading.numbers)
+        cuts = cuts_of(node, self.reading.numbers)
         return data if cuts is not None and all(cut.is_whole for cut in cuts) else None
 
     def _unsqueezed(self, node: NodeProto, data: Grid) -> Grid | None:
-        axes = self._reading.numbers(node, 1, "axes")
+        axes = self.reading.numbers(node, 1, "axes")
         rank = len(data.shape) + len(axes or ())
         new = {axis % rank for axis in axes or ()}
         sizes = iter(data.shape)
@@ -234,7 +228,7 @@ class IndexGrids:
 
     def _reshaped(self, node: NodeProto, data: Grid) -> Grid | None:
         """With other axes of size 1; a -1 is the only size that is another one."""
-        items = self._reading.items(node.input[1])
+        items = self.reading.items(node.input[1])
         if items is None or attribute(node, "allowzero", 0):
             return None
         rest = [size for size in data.shape if size != ONE] or [ONE]
@@ -245,7 +239,7 @@ class IndexGrids:
         return _with_ones(data, shape) if fixed and items.count(Affine(-1)) < 2 else None
 
     def _expanded(self, node: NodeProto, data: Grid) -> Grid | None:
-        items = self._reading.items(node.input[1])
+        items = self.reading.items(node.input[1])
         if items is None:
             return None
         more = max(0, len(items) - len(data.shape))

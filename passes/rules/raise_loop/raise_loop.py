@@ -64,7 +64,7 @@ def raise_loop(site: Site) -> Edit:
       iterations take less time than the nodes that the Scan needs around it
     """
     raising = Raising.of(site)
-    author = Author(site.target, site.names, site.node.name or "scan")
+    author = Author.at(site, "scan")
     scan = RaisedScan(raising, author)
     scan.write()
     nodes = author.nodes

@@ -15,7 +15,6 @@ from passes.ir.operators import op_of
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
-from passes.rule import Refused
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import ScanOutput
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
@@ -171,11 +170,8 @@ def _joined(
     rows = _elements(raising, body, accumulator, axis, join.stacks, join)
     producer = raising.integers.producer(accumulator.carried.initial)
     if producer is None or op_of(producer) not in ("SequenceEmpty", "SequenceConstruct"):
-        raise Refused(
-            "sequence-initial",
-            f"it is not proven that the sequence {accumulator.carried.initial!r} starts empty",
-            [raising.site.path, accumulator.carried.initial],
-        )
+        what = f"it is not proven that the sequence {accumulator.carried.initial!r} starts empty"
+        raise raising.site.refused("sequence-initial", what, accumulator.carried.initial)
     begins_with = "" if op_of(producer) == "SequenceEmpty" else accumulator.carried.initial
     return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
 
@@ -215,11 +211,11 @@ def _elements(
         return replace(base, result=result, element=narrow)
     fixed = all(isinstance(dim, int) and dim for dim in dims)
     if body.author.opset < ZERO_IS_A_SIZE and not fixed:
-        raise Refused(
+        raise raising.site.refused(
             "element-shape",
             f"{accumulator.element!r}, of shape {list(dims)}, may be empty, which "
             f"Reshape cannot express before opset {ZERO_IS_A_SIZE}",
-            [raising.site.path, accumulator.element],
+            accumulator.element,
         )
     return replace(base, joined=True)
 
@@ -402,21 +398,21 @@ class RaisedScan:
         for window, _ in self.scanned:
             size = window and (dims_of(site.type_of(window.read.tensor)) or ())[window.read.axis]
             if window and window.whole and isinstance(size, int):
-                raise Refused(
+                raise site.refused(
                     "old-if",
                     f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
                     f"shape, but {window.read.tensor!r} is scanned over {size} elements or none",
-                    [site.path, window.read.tensor],
+                    window.read.tensor,
                 )
         for row in self.rows:
             begun = row.begins_with and (dims_of(site.type_of(row.begins_with)) or ())
             if begun and isinstance(begun[row.axis], int):
-                raise Refused(
+                raise site.refused(
                     "old-if",
                     f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
                     f"shape, but {row.begins_with!r} keeps its {begun[row.axis]} elements if the "
                     "loop does not run",
-                    [site.path, row.begins_with],
+                    row.begins_with,
                 )
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.raise_loop.accumulators import Accumulator, find_accumulators
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.read_range import ReadRange, window_of
@@ -149,21 +149,20 @@ def _refuse_uncounted(trips: TripCount) -> None:
         Refused: `condition` where the body computes when to end, `endless` where nothing ends
             it, `no-iteration` where it never runs.
     """
-    path = trips.site.path
     if trips.ends_early:
         assert trips.form.condition is not None
         ends = trips.form.condition.body_output
-        raise Refused(
+        raise trips.site.refused(
             "condition",
             f"whether the loop continues is computed in its body as {ends!r}, so its trip count is "
             "not known before it runs",
-            [path, ends],
+            ends,
         )
     if trips.unlimited:
-        raise Refused("endless", "the loop has no trip count and nothing ends it", [path])
+        raise trips.site.refused("endless", "the loop has no trip count and nothing ends it")
     if trips.size.number is not None and trips.size.number < 1:
         sentence = f"the trip count is {trips.size.number}: the body never runs"
-        raise Refused("no-iteration", sentence, [path])
+        raise trips.site.refused("no-iteration", sentence)
 
 
 def _windows(
@@ -184,11 +183,11 @@ def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
         axes = node.input[1] if op_of(node) == "Squeeze" and len(node.input) > 1 else ""
         known = integers.constant_inside(axes) if axes else None
         if known is not None and not known.size:
-            raise Refused(
+            raise site.refused(
                 "shape-unknown",
                 f"runtimes differ in the shape of {node.output[0]!r}: the axes {axes!r} of the "
                 "Squeeze are an empty list",
-                [site.path, node.output[0]],
+                node.output[0],
             )
 
 
@@ -215,51 +214,45 @@ def check_carried(site: Site, carried: Carried, types: BodyTypes) -> None:
     """Check that a carried value is a tensor that keeps its shape."""
     known = site.type_of(carried.initial)
     if known is not None and known.WhichOneof("value") not in (None, "tensor_type"):
-        raise Refused(
+        raise site.refused(
             "not-a-tensor",
             f"{carried.body_input!r} is carried, but is not a tensor: a Scan carries only tensors",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     change: Change | None = types.changes.get(carried.body_input)
     if change is not None and change.known:
-        raise Refused(
+        raise site.refused(
             "shape-changes",
             f"{carried.body_input!r} has shape {_shown(change.before)} before an iteration and "
             f"{_shown(change.after)} after it: a Scan keeps the shapes of what it carries",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     if change is not None or types.dims(carried.body_input) is None:
         after = change.after if change is not None else None
-        raise Refused(
+        raise site.refused(
             "shape-unknown",
             f"it is not proven that {carried.body_input!r} keeps its shape: it is "
             f"{_shown(change.before if change else None)} before an iteration, {_shown(after)} "
             "after it",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
     if not types.elem_type(carried.body_input):
-        raise Refused(
+        raise site.refused(
             "unknown-type",
             f"the element type of the carried {carried.body_input!r} is neither declared nor "
             "inferred",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
 
 
 def _element(site: Site, types: BodyTypes, name: str) -> None:
     """Check that the type and the rank of a collected element are known."""
     if types.elem_type(name) in (0, TensorProto.UNDEFINED):
-        raise Refused(
-            "unknown-type",
-            f"the element type of the collected {name!r} is neither declared nor inferred",
-            [site.path, name],
-        )
+        what = f"the element type of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-type", what, name)
     if types.dims(name) is None:
-        raise Refused(
-            "unknown-rank",
-            f"the rank of the collected {name!r} is neither declared nor inferred",
-            [site.path, name],
-        )
+        what = f"the rank of the collected {name!r} is neither declared nor inferred"
+        raise site.refused("unknown-rank", what, name)
 
 
 def _shown(dims: Sequence[Dim] | None) -> str:

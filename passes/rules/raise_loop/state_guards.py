@@ -10,7 +10,7 @@ from onnx import GraphProto
 from passes.analysis.integers.integers import Integers
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import orphaned
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, drop_at, replace_all
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of
@@ -54,9 +54,5 @@ def _drop_unread(body: GraphProto, names: Iterable[str]) -> None:
     index = GraphIndex(body)
     gone = orphaned(index, names)
     unread = {name for name, found in index.readers.items() if gone.issuperset(found)}
-    replace_all(
-        body.node, [node for position, node in enumerate(body.node) if position not in gone]
-    )
-    replace_all(
-        body.initializer, [tensor for tensor in body.initializer if tensor.name not in unread]
-    )
+    drop_at(body.node, gone)
+    replace_all(body.initializer, [one for one in body.initializer if one.name not in unread])

@@ -11,7 +11,7 @@ from onnx import NodeProto
 
 from passes.ir.attributes import number
 from passes.ir.operators import op_of
-from passes.rules.recognize_cell.columns import Reader
+from passes.rules.recognize_cell.reading.columns import Reader
 
 #: The functions, each with the defaults of its parameters alpha and beta. Softplus is none of them:
 #: onnxruntime's overflows in the operators.

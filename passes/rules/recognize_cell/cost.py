@@ -15,8 +15,8 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.activations import DEFAULTS
-from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.operator_steps import OperatorCell
+from passes.rules.recognize_cell.reading.forms import Cell
+from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
 
 #: Up to how many rows the operators are faster; fewer for a wide GRU. An RNN is, by the width that
 #: it may have.
@@ -60,7 +60,7 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
 
 
 def _unworthy(site: Site, why: str) -> Refused:
-    return Refused("not-worth-it", why, [site.path])
+    return site.refused("not-worth-it", why)
 
 
 def _are_fixed(body: TimeBody, cell: Cell) -> bool:
@@ -74,12 +74,10 @@ def check_left(body: TimeBody) -> None:
     Raises:
         Refused: `not-worth-it` where it is.
     """
-    site, scope = body.site, body.site.scope
-    if scope.outer is None or scope.key[-1] != "else_branch" or site.options.no_branches:
+    site, holder = body.site, body.site.scope.holder
+    if holder is None or site.scope.key[-1] != "else_branch" or site.options.no_branches:
         return
-    index = scope.key[-2]
-    assert isinstance(index, int)
-    branches = dict(scoping.subgraphs(scope.outer.owner.node[index]))
+    branches = dict(scoping.subgraphs(holder.node))
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
     initials = {state.initial for state in body.form.carried}

@@ -7,7 +7,7 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -40,7 +40,7 @@ def forward_cell(site: Site) -> Edit:
     """
     node = copied(site.node)
     if len(node.input) > _LENGTHS and node.input[_LENGTHS]:
-        raise Refused("lengths", "sequence_lens is given", [site.path, node.input[_LENGTHS]])
+        raise site.refused("lengths", "sequence_lens is given", node.input[_LENGTHS])
     author = Author(site.target, site.names, node.name or op_of(node).lower())
     axis = 1 if attribute(node, "layout", 0) else 0
     node.input[0] = spelling.reversed_rows(author, node.input[0], axis=axis)

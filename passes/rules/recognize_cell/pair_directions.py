@@ -8,10 +8,12 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
 from passes.analysis.safety.randomness import is_pure
+from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, attribute_proto, has, has_references, text
+from passes.ir.live import orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
@@ -52,12 +54,12 @@ def pair_directions(site: Site) -> Edit:
     Refuses:
     - `attributes`: the two differ in more than direction and activations, or scale activations
     - `lengths`: the two have sequence_lens that are not computed alike
-    - `operands`: what the second reads is computed after the first, or has an unknown type
+    - `operands`: what the second reads is drawn, or computed from the first, or has an unknown type
     """
     other = _partner(site)
     position = site.graph.positions[next(filter(None, other.output))]
     equal = _check(site, other)
-    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    author = Author.at(site)
     partner, between = _early(site, author, other)
     pair = (site.node, partner)
     first, second = sorted(pair, key=lambda node: _direction(node) == "reverse")
@@ -69,15 +71,17 @@ def pair_directions(site: Site) -> Edit:
         same = place == _LENGTHS or not (own or theirs)
         operands.append(own if same else _joined(site, author, own, theirs, axis))
     outputs, parts = list[str](), list[tuple[str, int, list[str]]]()
-    made = [node.output[0] for node in between if len(site.graph.readers[node.output[0]]) == 1]
-    covered = [position, *map(site.graph.positions.__getitem__, made)]
+    again = {name for node in between for name in node.output}
+    covered = orphaned(
+        site.graph, other.input, [position], lambda node: again.issuperset(node.output)
+    )
     for place in range(max(len(first.output), len(second.output))):
         names = [_at(first.output, place), _at(second.output, place)]
         axis = late if place else 1 + late
         concat = _concat(site, names, axis, 3 if place else 4)
         if concat is not None:
             outputs.append(site.scope.owner.node[concat].output[0])
-            covered.append(concat)
+            covered.add(concat)
         elif any(names):
             outputs.append(author.fresh("both"))
             parts.append((outputs[-1], axis, [one or author.fresh("unread") for one in names]))
@@ -137,10 +141,10 @@ def _check(site: Site, other: NodeProto) -> list[NodeProto]:
     ]
     if any(scaled) or _terms(node) != _terms(other):
         sentence = "the operator of the other direction has other attributes, or scaled activations"
-        raise Refused("attributes", sentence, [site.path, other.name])
+        raise site.refused("attributes", sentence, other.name)
     made: dict[tuple[str, str], list[NodeProto]] = {}
     if not _same(site, _at(node.input, _LENGTHS), _at(other.input, _LENGTHS), made):
-        raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
+        raise site.refused("lengths", "the other direction has other sequence_lens")
     found = {one.output[0]: one for pair in made.values() for one in pair}
     return sorted(found.values(), key=lambda one: site.graph.positions[one.output[0]])
 
@@ -173,23 +177,28 @@ def _operation(node: NodeProto) -> bytes:
 
 def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, list[NodeProto]]:
     """The operator that comes later, with operands that are computed before the earlier one, and
-    the nodes between them that are written again, each an Unsqueeze."""
-
-    def is_late(name: str) -> bool:
-        return site.graph.positions.get(name, -1) >= site.place.index
-
-    moved, between = copied(other), []
+    the nodes between them that are written again."""
+    nodes, positions, here = site.scope.owner.node, site.graph.positions, site.place.index
+    moved, found = copied(other), set[int]()
     if _at(other.input, _LENGTHS):
         moved.input[_LENGTHS] = site.node.input[_LENGTHS]
-    for place, name in enumerate(moved.input):
-        if is_late(name) and site.constant(name) is None:
-            between.append(site.graph.producers[name])
-            node = copied(between[-1])
-            if op_of(node) != "Unsqueeze" or any(map(is_late, node.input)):
-                sentence = "an operand of the other direction is computed after this one"
-                raise Refused("operands", sentence, [site.path, name])
-            moved.input[place] = node.output[0] = author.fresh(name)
-            author.adopt([node])
+    pending = [name for name in moved.input if site.constant(name) is None]
+    while pending:
+        position = positions.get(name := pending.pop(), -1)
+        if position < here or position in found:
+            continue
+        if position == here or not is_pure(nodes[position]):
+            sentence = "an operand of the other direction is drawn, or computed from this one"
+            raise site.refused("operands", sentence, name)
+        found.add(position)
+        pending += scoping.free_names(nodes[position])
+    between, names = [nodes[position] for position in sorted(found)], dict[str, str]()
+    for node in map(copied, between):
+        scoping.rename_free(node, names)
+        names |= {name: author.fresh(name) for name in node.output if name}
+        replace_all(node.output, [names.get(name, "") for name in node.output])
+        author.adopt([node])
+    scoping.rename_free(moved, names)
     return moved, between
 
 
@@ -217,7 +226,7 @@ def _joined(site: Site, author: Author, own: str, theirs: str, axis: int) -> str
     given = own or theirs
     kind = elem_type_of(site.type_of(given))
     if not kind and not (own and theirs):
-        raise Refused("operands", "an operand has an unknown type", [site.path, given])
+        raise site.refused("operands", "an operand has an unknown type", given)
     parts = [
         author.value(value, "own")
         if value is not None

@@ -10,16 +10,16 @@ from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.activations import ACTIVATIONS, DEFAULTS
-from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.cost import check_left
-from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.gru import CellFinder
-from passes.rules.recognize_cell.operator_steps import operator_cell
-from passes.rules.recognize_cell.products import PRODUCTS
-from passes.rules.recognize_cell.products_inside import ProductsInside
-from passes.rules.recognize_cell.ragged import Ends, without_ends
-from passes.rules.recognize_cell.sizes import CellSizes
-from passes.rules.recognize_cell.writing import CellWriter
+from passes.rules.recognize_cell.reading.columns import Reader
+from passes.rules.recognize_cell.reading.forms import Cell
+from passes.rules.recognize_cell.reading.gru import CellFinder
+from passes.rules.recognize_cell.reading.operator_steps import operator_cell
+from passes.rules.recognize_cell.reading.products import PRODUCTS
+from passes.rules.recognize_cell.reading.products_inside import ProductsInside
+from passes.rules.recognize_cell.reading.ragged import Ends, without_ends
+from passes.rules.recognize_cell.reading.sizes import CellSizes
+from passes.rules.recognize_cell.writing.recurrent_operator import CellWriter
 from passes.types.value_types import elem_type_of
 
 
@@ -64,12 +64,9 @@ def recognized(whole: TimeBody, body: TimeBody, ends: Ends | None) -> Cell:
             raise Refused("collected", what, [path, row.tensor])
     for collected in form.collected:
         if collected.tensor and read.origin(collected.body_output) not in outputs:
-            raise Refused(
-                "collected",
-                f"{collected.body_output!r} is collected, but the operator returns "
-                f"{h.body_output!r}",
-                [path, collected.tensor],
-            )
+            other = f"{collected.body_output!r} is collected"
+            what = f"{other}, but the operator returns {h.body_output!r}"
+            raise Refused("collected", what, [path, collected.tensor])
     check_dropped(whole, sorted(whole.unread))
     return cell
 
@@ -80,10 +77,8 @@ def _check_types(body: TimeBody) -> None:
         elem_type = elem_type_of(body.rows.types.get(name))
         if elem_type != TensorProto.FLOAT:
             kind = TensorProto.DataType.Name(elem_type)
-            raise Refused(
-                "element-type",
-                f"{name!r} is of type {kind}, the operators run in float",
-                [body.site.path, name],
+            raise body.site.refused(
+                "element-type", f"{name!r} is of type {kind}, the operators run in float", name
             )
 
 

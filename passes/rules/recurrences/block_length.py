@@ -102,4 +102,4 @@ def _elements(body: TimeBody, name: str) -> int:
 
 
 def _refusal(body: TimeBody, sentence: str) -> Refused:
-    return Refused("not-worth-it", sentence, [body.site.path])
+    return body.site.refused("not-worth-it", sentence)

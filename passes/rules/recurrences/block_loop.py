@@ -20,7 +20,6 @@ from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 from passes.writing.draft import BLOCKS
 
-_END = (1 << 63) - 1
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
 
@@ -40,7 +39,7 @@ class BlockLoop:
             Refused: an op has no vectorization rule.
         """
         body, form, site = self.block.body, self.block.body.form, self.block.body.site
-        author = Author(site.target, site.names, site.node.name or "scan")
+        author = Author.at(site, "scan")
         length = length_of(body.site, author, form.scanned)
         rows = [self._rows(author, scanned, length) for scanned in form.scanned]
         trips = trips_of(body)
@@ -51,10 +50,8 @@ class BlockLoop:
         for collected in form.collected:
             if collected.tensor:
                 rank = len(dims_of(body.rows.types[collected.body_output]) or ()) + 1
-                value, axis = outputs[collected.body_output], collected.axis
-                place_rows(
-                    author, value, axis, rank, turned=collected.reversed, output=collected.tensor
-                )
+                value = outputs[collected.body_output]
+                place_rows(author, value, collected, rank, turned=collected.reversed)
         for carried in form.carried:
             if carried.final:
                 author.op("Identity", outputs[carried.body_output], outputs=[carried.final])
@@ -181,7 +178,8 @@ class BlockLoop:
     ) -> dict[str, str]:
         """The iterations from `start` on, one by one; what the loop returns then."""
         rest = [
-            author.op("Slice", value, start, author.ints(_END), author.ints(0)) for value in rows
+            author.op("Slice", value, start, author.ints(spelling.LAST), author.ints(0))
+            for value in rows
         ]
         added = self._one_by_one(author, rest, found)
         for name in self.block.collected:

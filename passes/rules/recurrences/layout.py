@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
@@ -29,14 +29,16 @@ class Writer:
 
     def placed(self, term: Term, order: Sequence[int]) -> str:
         """A product, its axes in an order; an axis that no factor has is of size 1."""
-        parts = [self.factor(factor, order) for factor in term.factors]
-        whole = reduce(lambda left, right: self.author.op("Mul", left, right), parts)
-        return self.author.op("Neg", whole) if term.negative else whole
+        return self._product(term, [self.factor(factor, order) for factor in term.factors])
 
     def spread(self, notation: Notation, term: Term, order: Sequence[int]) -> str:
         """The same, but elements that a product computes of fewer are computed in that order."""
-        parts = [self._computed(notation, factor, order) for factor in term.factors]
-        whole = reduce(lambda left, right: self.author.op("Mul", left, right), parts)
+        return self._product(
+            term, [self._computed(notation, factor, order) for factor in term.factors]
+        )
+
+    def _product(self, term: Term, parts: Sequence[str]) -> str:
+        whole = reduce(partial(self.author.op, "Mul"), parts)
         return self.author.op("Neg", whole) if term.negative else whole
 
     def _computed(self, notation: Notation, factor: Factor, order: Sequence[int]) -> str:

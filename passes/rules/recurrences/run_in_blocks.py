@@ -64,33 +64,32 @@ def run_in_blocks(site: Site) -> Edit:
         calls = [node for node in foreign if called_key(node) in body.functions]
         if calls and body.form.carried:
             sentence = "its steps call functions, which `convert --inline all` writes out"
-            raise Refused("function", sentence, [site.path, op_of(calls[0])]) from None
+            raise site.refused("function", sentence, op_of(calls[0])) from None
         if foreign and body.form.carried:
             op = op_of(foreign[0])
             sentence = f"{op} belongs to another domain: whether a state is linear is unknown"
-            raise Refused("no-rule", sentence, [site.path, op]) from None
+            raise site.refused("no-rule", sentence, op) from None
         if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"
-        raise Refused("not-linear", sentence, [site.path]) from None
+        raise site.refused("not-linear", sentence) from None
     length = block_length(body, found)
     if site.target < ZERO_IS_A_SIZE and not _is_static(body):
         sentence = "before opset 14 no shape that may have a size of 0 can be computed"
-        raise Refused("opset-too-old", sentence, [site.path])
+        raise site.refused("opset-too-old", sentence)
     rounds = _rounds(body)
     if rounds and _regroups(found) and not site.options.allow_reassociation:
-        raise Refused(
+        raise site.refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
             "floats; --allow-reassociation allows that",
-            [site.path],
         )
     try:
         check_dropped(body, sorted(body.unread))
         return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
-        raise Refused("not-linear", sentence, [site.path]) from None
+        raise site.refused("not-linear", sentence) from None
     except Refused as reason:
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
 

@@ -52,7 +52,7 @@ def split_state(site: Site) -> Edit:
     split = [one for one in (_packed(typed, carried) for carried in form.carried) if one]
     if not split:
         raise NothingToDo
-    author = Author(site.target, site.names, site.node.name or "loop")
+    author = Author.at(site, "loop")
     packed = {one.carried: one for one in split}
     body = GraphProto()
     body.CopyFrom(form.body)

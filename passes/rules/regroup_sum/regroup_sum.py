@@ -136,11 +136,11 @@ class _Kinds:
         if not found:
             return NothingToDo()
         name = sums.nodes[found[0].root].output[0]
-        return Refused(
+        return self.site.refused(
             "reassociation",
             f"{name!r} adds up floats, some of them not products, and regrouping may change their "
             "rounding; --allow-reassociation allows that",
-            [self.site.path, name],
+            name,
         )
 
     def _type(self, name: str) -> TypeProto | None:

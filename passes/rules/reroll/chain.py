@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from passes.analysis.safety.may_fail import fails_on_other_values
+from passes.rules.reroll.copies import copies_before, copy_after, later_copy, varies
 from passes.rules.reroll.flow import LEAF, Flow, Value
 
 FEWEST = 3
@@ -16,7 +18,8 @@ _MOST_RUNS = 32
 _MOST_STARTS = 4  # of the copies of a run that are tried
 _DEEPEST = 16  # nodes beside a chain that join it for one of its readers
 _LARGEST = 300  # places of copies that may begin elsewhere
-_RADIUS = 3  # how far around a node it is compared with others
+_FEW = 4  # at most one in so many nodes of the last copy is added
+_RADIUS = 6  # how far around a node it is compared with others
 
 
 class Inner(NamedTuple):
@@ -96,6 +99,38 @@ class Chain:
                     joining.join(row)
             place += 1
         return Chain(self.flow, tuple(map(tuple, joining.copies)))
+
+    def with_last(self) -> Chain:
+        """The same, with a last copy of which nothing reads some states, so that it lacks their
+        nodes: they are added to the flow, unless they may fail."""
+        flow, wires, whole = self.flow, self.wires() or [], len(self.copies[0])
+        ranks = later_copy(flow, *self.copies[-2:])
+        missing = [place for place in range(whole) if place not in ranks]
+        used = {rank for copy in self.copies for rank in copy}
+        few = 0 < len(missing) * _FEW <= whole
+        if not few or len(set(ranks.values())) < len(ranks) or not used.isdisjoint(ranks.values()):
+            return self
+        own = {
+            wire: flow.reads[rank][number]
+            for place, rank in ranks.items()
+            for number, wire in enumerate(wires[place])
+            if isinstance(wire, Outer)
+        }
+        for place in missing:
+            if fails_on_other_values(flow.node(self.copies[1][place]), flow.known):
+                return self
+            reads = list[Value]()
+            for wire in wires[place]:
+                if isinstance(wire, Outer):
+                    reads += [own[wire]] if wire in own else [*{*wire.values}][:2]
+                else:
+                    copy = self.copies[-1] if isinstance(wire, State) else ranks
+                    reads.append((copy[wire.place], wire.out))
+            if len(reads) > len(wires[place]):
+                return self
+            ranks[place] = flow.add(self.copies[1][place], reads)
+        last = tuple(ranks[place] for place in range(whole))
+        return Chain(flow, (*self.copies, last))
 
     def _rows(self, ranks: Sequence[int]) -> Iterator[tuple[Value, ...]]:
         return zip(*(self.flow.reads[rank] for rank in ranks), strict=True)
@@ -188,7 +223,7 @@ class _Joining:
             return not self._after[first]
         if any(homes) or {one for _, one in values} != {out} or LEAF in ranks:
             constant = all(self.flow.tensor(value) is not None for value in values)
-            return constant and all(_varies(self.flow, values[0], value) for value in values)
+            return constant and all(varies(self.flow, values[0], value) for value in values)
         return self._follow(ranks, pending, depth + 1)
 
 
@@ -212,9 +247,9 @@ def _copies(flow: Flow, period: int, start: int, end: int) -> list[tuple[int, ..
 
 def _extended(flow: Flow, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Copies, with those before and after them."""
-    found = [*_before(flow, copies), *copies]
+    found = [*copies_before(flow, copies), *copies]
     used, whole = {rank for copy in found for rank in copy}, list(found)
-    while (copy := _copy_after(flow, *whole[-2:])) and used.isdisjoint(copy):
+    while (copy := copy_after(flow, *whole[-2:])) and used.isdisjoint(copy):
         whole.append(copy)
         used.update(copy)
     more = len(whole) > len(found) and Chain(flow, tuple(whole)).is_closed()
@@ -225,15 +260,27 @@ def _rotated(chain: Chain) -> Chain:
     """The chain whose copies begin elsewhere, if they then hand fewer values on."""
     wires = chain.wires() if len(chain.copies[0]) <= _LARGEST else None
     part = _earlier(wires or [])
-    if not part:
-        return chain
-    order = sorted(range(len(wires or [])), key=part.__contains__)
+    rotated = _begun_later(chain, part) if part else chain
+    return rotated if rotated.wires() and len(rotated.copies) >= len(chain.copies) else chain
+
+
+def _begun_later(chain: Chain, part: Collection[int]) -> Chain:
+    """The chain whose copies have these places of the copy after them."""
+    order = sorted(range(len(chain.copies[0])), key=part.__contains__)
     copies = [
         tuple((after if place in part else copy)[place] for place in order)
         for copy, after in pairwise(chain.copies)
     ]
-    rotated = Chain(chain.flow, tuple(_extended(chain.flow, copies)))
-    return rotated if rotated.wires() and len(rotated.copies) >= len(chain.copies) else chain
+    return Chain(chain.flow, tuple(_extended(chain.flow, copies)))
+
+
+def handing_on(chain: Chain, places: Iterable[int]) -> Chain:
+    """The chain whose copies compute at these places what the next one reads; as it is where that
+    is impossible."""
+    needs, part = _needs(chain.wires() or []), frozenset[int]()
+    for place in places:
+        part = _with_needs(needs, part, place)
+    return chain if len(part) == len(needs) else _begun_later(chain, part)
 
 
 def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
@@ -243,23 +290,12 @@ def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
     depends on in its copy, and those that read it in the next one.
     """
     readers: dict[tuple[int, int], list[tuple[int, bool]]] = {}
-    needs = [{wire.place for wire in read if isinstance(wire, Inner)} for read in wires]
+    needs = _needs(wires)
     for place, read in enumerate(wires):
         for wire in read:
             if not isinstance(wire, Outer):
                 handed = isinstance(wire, State)
                 readers.setdefault((wire.place, wire.out), []).append((place, handed))
-                if handed:
-                    needs[wire.place].add(place)
-
-    def with_needs(part: frozenset[int], place: int) -> frozenset[int]:
-        found, pending = set(part), [place]
-        while pending:
-            one = pending.pop()
-            if one not in found:
-                found.add(one)
-                pending += needs[one]
-        return frozenset(found)
 
     def handed_on(part: frozenset[int]) -> list[list[tuple[int, bool]]]:
         return [
@@ -274,10 +310,30 @@ def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
     best, part, everything = frozenset[int](), frozenset[int](), frozenset(range(len(wires)))
     while part != everything:
         ahead = {place for read in handed_on(part) for place, _ in read} - part
-        parts = {with_needs(part, place) for place in ahead} - {everything}
+        parts = {_with_needs(needs, part, place) for place in ahead} - {everything}
         part = min(parts, key=order, default=everything)
         best = min(best, part, key=order)
     return best
+
+
+def _needs(wires: Sequence[Sequence[Wire]]) -> list[set[int]]:
+    """For each place, those that it depends on in its copy, and those that read it in the next."""
+    needs = [{wire.place for wire in read if isinstance(wire, Inner)} for read in wires]
+    for place, read in enumerate(wires):
+        for wire in read:
+            if isinstance(wire, State):
+                needs[wire.place].add(place)
+    return needs
+
+
+def _with_needs(needs: Sequence[set[int]], part: frozenset[int], place: int) -> frozenset[int]:
+    found, pending = set(part), [place]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += needs[one]
+    return frozenset(found)
 
 
 def _size(copies: Sequence[tuple[int, ...]]) -> int:
@@ -295,20 +351,9 @@ def _alike(flow: Flow, first: int, second: int, period: int) -> bool:
         if one == other:
             continue
         follows = one[1] == other[1] and other[0] - one[0] == period and one[0] != LEAF
-        if not follows and not _varies(flow, one, other):
+        if not follows and not varies(flow, one, other):
             return False
     return True
-
-
-def _varies(flow: Flow, one: Value, other: Value) -> bool:
-    """Return whether values from outside may be slices of one tensor: constants of one type, other
-    leaves, outputs of one node."""
-    if one[0] != other[0] or one[0] != LEAF:
-        return one[0] == other[0]
-    first, second = flow.tensor(one), flow.tensor(other)
-    if first is None or second is None:
-        return first is second and bool(flow.name(one)) and bool(flow.name(other))
-    return first.data_type == second.data_type and list(first.dims) == list(second.dims)
 
 
 def _runs(flow: Flow) -> Iterator[tuple[int, int, int, int]]:
@@ -349,7 +394,8 @@ def _periods(flow: Flow) -> list[int]:
 
 
 def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
-    """The starts of the first copy with which copies hand the fewest values on, the last first."""
+    """The starts of the first copy with which copies hand the fewest values on, the last first;
+    then the first and the last one that there may be."""
     spare = (end - start) % period
     crossing = [0] * (2 * period + 2)
     last: dict[Value, int] = {}
@@ -362,7 +408,8 @@ def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
             crossing[edge - start] += 1
     fewest = min(crossing[period : period + spare + 1])
     offsets = [offset for offset in range(spare + 1) if crossing[offset + period] == fewest]
-    return [start + offset for offset in offsets[: -_MOST_STARTS - 1 : -1]]
+    tried = [*offsets[: -_MOST_STARTS - 1 : -1], 0, spare]
+    return [start + offset for offset in dict.fromkeys(tried)]
 
 
 def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -377,98 +424,3 @@ def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]
             read = flow.reads[copies[1][place]]
             pending += [there[value[0]] for value in read if value[0] in there]
     return [tuple(copy[place] for place in sorted(kept)) for copy in copies] if kept else []
-
-
-def _before(flow: Flow, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The copies before these, found from what the first one reads."""
-    found: list[tuple[int, ...]] = []
-    first, second = copies[:2]
-    used = {rank for copy in copies for rank in copy}
-    while (copy := _copy_before(flow, first, second)) and used.isdisjoint(copy):
-        found.insert(0, copy)
-        used.update(copy)
-        first, second = copy, first
-    return found
-
-
-def _copy_before(
-    flow: Flow, first: tuple[int, ...], second: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """The copy whose values the first one reads where the second one reads those of the first."""
-    here, there = ({rank: place for place, rank in enumerate(copy)} for copy in (first, second))
-    given: dict[int, int] = {}
-    pending: list[
-        tuple[int, Value, Value]
-    ] = []  # a place, what should be there, and what is like it
-    for rank, later in zip(first, second, strict=True):
-        for value, read in zip(flow.reads[rank], flow.reads[later], strict=True):
-            if read[0] in here:
-                pending.append((here[read[0]], value, read))
-    while pending:
-        place, (rank, out), model = pending.pop()
-        if rank == LEAF or out != model[1] or flow.keys[rank] != flow.keys[first[place]]:
-            return None
-        if place in given:
-            if given[place] != rank:
-                return None
-            continue
-        given[place] = rank
-        reads = (flow.reads[one] for one in (rank, first[place], second[place]))
-        for value, now, read in zip(*reads, strict=True):
-            if read[0] in there:
-                pending.append((there[read[0]], value, read))
-            elif read[0] not in here and value != now and not _varies(flow, value, now):
-                return None
-    whole = len(given) == len(first) == len(set(given.values()))
-    return tuple(given[place] for place in range(len(first))) if whole else None
-
-
-def _copy_after(
-    flow: Flow, first: tuple[int, ...], last: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """The copy that reads what the last one computes as that reads what the first one computes."""
-    before, here = ({rank: place for place, rank in enumerate(copy)} for copy in (first, last))
-    given: dict[int, int] = {}
-
-    def read_by(place: int, found: Mapping[int, int]) -> Iterator[Value | None]:
-        """The values that a place should read, where they are known."""
-        for (rank, out), earlier in zip(
-            flow.reads[last[place]], flow.reads[first[place]], strict=True
-        ):
-            if rank in before:
-                yield last[before[rank]], out
-            elif rank in here:
-                yield (found[here[rank]], out) if here[rank] in found else None
-            else:
-                yield (rank, out) if (rank, out) == earlier else None
-
-    def with_node(place: int, rank: int) -> Mapping[int, int] | None:
-        """What is found besides if a node has a place, as what it reads then has places, too."""
-        found, pending = ChainMap[int, int]({}, given), [(place, rank)]
-        while pending:
-            place, rank = pending.pop()
-            if found.setdefault(place, rank) != rank or flow.keys[rank] != flow.keys[last[place]]:
-                return None
-            rows = zip(
-                flow.reads[rank], flow.reads[last[place]], read_by(place, found), strict=True
-            )
-            for value, now, expected in rows:
-                if expected is not None:
-                    if value != expected:
-                        return None
-                elif now[0] in here:
-                    if value[0] == LEAF or value[1] != now[1]:
-                        return None
-                    pending.append((here[now[0]], value[0]))
-                elif value == now or not _varies(flow, value, now):
-                    return None
-        return found.maps[0]
-
-    for place in range(len(last)):
-        if place not in given:
-            known = zip(flow.reads[last[place]], read_by(place, given), strict=True)
-            made = [one for now, one in known if one and (now[0] in before or now[0] in here)]
-            fits = (with_node(place, rank) for one in made[:1] for rank in flow.readers[one[0]])
-            given.update(next((found for found in fits if found), {}))
-    copy = tuple(given[place] for place in range(len(last)) if place in given)
-    return copy if len(set(copy)) == len(last) else None

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, count
 
-from onnx import AttributeProto, NodeProto, TensorProto, defs
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, defs
 
+from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.constants import Constants
@@ -16,6 +17,7 @@ from passes.ir.model import Model
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Scope
+from passes.types.value_types import dims_of
 
 #: A value: the rank of the node that computes it and the number of its output, or `LEAF` and the
 #: number of a leaf, which the graph does not compute: an input, a constant, an outer value.
@@ -28,6 +30,16 @@ _COMPARED = 1 << 12
 def names_read(node: NodeProto) -> Sequence[str]:
     """The names that a node reads: its inputs, of a node with bodies each once, with captures."""
     return scoping.free_names(node) if scoping.holds_graphs(node) else node.input[:]
+
+
+def reading(node: NodeProto, names: Sequence[str]) -> NodeProto:
+    """A node that reads other names, in the order of `names_read`."""
+    new = copied(node)
+    if scoping.holds_graphs(node):
+        scoping.rename_free(new, dict(zip(names_read(node), names, strict=True)))
+    else:
+        replace_all(new.input, names)
+    return new
 
 
 @lru_cache(maxsize=1024)
@@ -71,11 +83,12 @@ class Flow:
     """
 
     def __init__(self, model: Model, scope: Scope) -> None:
-        self.model, self._scope = model, scope
+        self.model, self.scope = model, scope
         self.nodes: list[NodeProto] = list(scope.owner.node)
         self.names: list[str] = []  # of the leaves
         self.tensors: list[TensorProto | None] = []  # of those that are constants
         self.copies: dict[str, str] = {}  # the values that Identities copy
+        self.alike: dict[str, str] = {}  # values that were added, and such as they are like
         self._constants = Constants(model, scope)
         self._leaves: dict[Hashable, int] = {}
         self._made: dict[str, tuple[int, int]] = {}
@@ -110,6 +123,18 @@ class Flow:
         found = self._values.get(name)
         return (LEAF, self._leaf(name)) if found is None else found
 
+    @property
+    def known(self) -> Known:
+        """What is known of the values."""
+
+        def type_of(name: str) -> TypeProto | None:
+            return self.model.types.of(self.scope, name)
+
+        opset = self.model.opset_at(self.scope)
+        return Known(
+            opset, lambda name: dims_of(type_of(name)), self._constants.value, type_of=type_of
+        )
+
     @cached_property
     def readers(self) -> list[list[int]]:
         """The ranks of the nodes that read a node's outputs, by its rank."""
@@ -118,6 +143,19 @@ class Flow:
             for producer in {value[0] for value in read} - {LEAF}:
                 found[producer].append(rank)
         return found
+
+    def add(self, like: int, reads: Sequence[Value]) -> int:
+        """Add a node that computes something nothing reads, and is like another one; its rank."""
+        rank, node = len(self.positions), copied(self.node(like))
+        for out, name in enumerate(node.output):
+            node.output[out] = name and f"{name} of {rank}"
+        self.alike |= zip(node.output, self.node(like).output, strict=True)
+        self.positions.append(len(self.nodes))
+        self.nodes.append(node)
+        self.reads.append(tuple(reads))
+        self.keys.append(self.keys[like])
+        self.readers.append([])
+        return rank
 
     def dependents(self, ranks: Iterable[int]) -> bytearray:
         """For each node, whether it depends on one of these."""
@@ -174,7 +212,7 @@ class Flow:
             )
             if any(has_references(inner) for graph in bodies for inner in graph.node):
                 return position
-        opset = self.model.opset_at(self._scope, node.domain)
+        opset = self.model.opset_at(self.scope, node.domain)
         written = {one.SerializeToString(deterministic=True) for one in node.attribute}
         domain, operator, _ = called = called_key(node)
         written -= _defaults(operator, opset, domain)

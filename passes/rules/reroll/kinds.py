@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from onnx import TypeProto
 
 from passes.analysis.integers.integers import Integers
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, is_static, tensor_type
 
 
 class Kinds:
-    """The types of the values around a site; sizes are equal where that is proven."""
+    """The types of the values around a site; sizes are equal where that is proven. Values that are
+    `alike` others have the types of these."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, site: Site, alike: Mapping[str, str]) -> None:
+        self.site, self._alike = site, alike
         #: Whether sizes were needed that are known only at run time.
         self.symbolic = False
 
@@ -30,6 +31,7 @@ class Kinds:
         Raises:
             Refused: `unknown-shape`.
         """
+        name = self._alike.get(name, name)
         known = self.site.type_of(name)
         elem_type, dims = elem_type_of(known), dims_of(known)
         if elem_type and not is_static(dims):
@@ -37,7 +39,7 @@ class Kinds:
             dims = self._integers.proven_dims(self.site.scope, name)
         if not elem_type or dims is None or None in dims:
             what = f"the type or the shape of {name!r} is unknown"
-            raise Refused("unknown-shape", what, [self.site.path, name])
+            raise self.site.refused("unknown-shape", what, name)
         return elem_type, dims
 
     def other(self, names: Sequence[str]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onnx import NodeProto
@@ -15,20 +16,23 @@ from passes.ir.scope import Scope
 from passes.ir.versions import SCAN_8
 from passes.rule import Considers, Edit, NothingToDo, Refused, Site, register
 from passes.rules.reroll.chain import FEWEST, Chain, chains, repeats
+from passes.rules.reroll.first_copy import FirstCopy
 from passes.rules.reroll.flow import Flow
 from passes.rules.reroll.results import Results
 from passes.rules.reroll.rolling import FirstDiffers, Rolling
+from passes.types.type_tables import every_scope
 
 _KEY = "reroll"
 
 
 @dataclass(frozen=True)
 class Found:
-    """The site of a graph, and what is repeated there; `bare`: without what only reads it."""
+    """The site of a graph, and what is repeated there: chains, the first of which is tried first.
+    `first`: the first copy that is to be restored before."""
 
     position: int
-    results: Results | None = None
-    bare: Chain | None = None
+    chains: tuple[Chain, ...] = ()
+    first: FirstCopy | None = None
 
 
 def closer(model: Model, target: int) -> Considers | None:
@@ -69,9 +73,11 @@ def reroll(site: Site) -> Edit:
 
     A copy reads what the one before it computed, the same values and constants as the others, and
     slices of the same tensors. Constants of one type that differ are stacked; weights, which are
-    floats of rank 1 or more, only with `--stack-weights`. What reads a copy alone joins it; what
-    all copies give to one Concat is collected. Nodes before and after stay as they are, and so does
-    a first copy whose state has another shape. The order of the nodes in the file does not matter.
+    floats that are not all alike, only with `--stack-weights`. What reads a copy alone joins it;
+    what all copies give to one Concat is collected. Nodes before and after stay as they are, and so
+    does a first copy whose state has another shape. One of which an exporter computed a part, from
+    a constant state, first gets its nodes back, if they compute the same constants. The order of
+    the nodes in the file does not matter.
 
     Refuses:
     - `no-repetition`: no subgraph is repeated three times
@@ -86,14 +92,14 @@ def reroll(site: Site) -> Edit:
     found = _found(site.model, site.scope)
     if found is None or found.position != site.place.index:
         raise NothingToDo
-    if found.results is None:
+    if found.first is not None:
+        return found.first.edit(site)
+    if not found.chains:
         raise _nothing(site)
-    try:
-        return _rolled(site, found.results)
-    except Refused:
-        if found.bare is None:
-            raise
-        return _rolled(site, Results(found.bare, site.graph))
+    for chain in found.chains[:-1]:
+        with suppress(Refused):
+            return _rolled(site, Results(chain, site.graph))
+    return _rolled(site, Results(found.chains[-1], site.graph))
 
 
 def _rolled(site: Site, results: Results) -> Edit:
@@ -111,21 +117,13 @@ def _rolled(site: Site, results: Results) -> Edit:
 def _nothing(site: Site) -> Refused:
     if repeats(Flow(site.model, site.scope)):
         what = "copies of a subgraph were found, but none reads what the one before it computed"
-        return Refused("no-state", what, [site.path])
-    return Refused("no-repetition", f"no subgraph is repeated {FEWEST} times", [site.path])
+        return site.refused("no-state", what)
+    return site.refused("no-repetition", f"no subgraph is repeated {FEWEST} times")
 
 
 def _scopes(model: Model) -> Iterator[Scope]:
     for scope in scoping.scopes(model.proto):
-        yield from _below(scope)
-
-
-def _below(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for index, node in enumerate(scope.owner.node):
-        if scoping.holds_graphs(node):
-            for inner in scope.inner(index):
-                yield from _below(inner)
+        yield from every_scope(scope)
 
 
 def _found(model: Model, scope: Scope) -> Found | None:
@@ -137,10 +135,13 @@ def _found(model: Model, scope: Scope) -> Found | None:
 
 
 def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
-    for chain in chains(Flow(model, scope)):
-        whole = chain.with_readers()
-        closed = [one for one in dict.fromkeys((whole, chain)) if one.is_closed()]
+    for chain in map(FirstCopy.as_states, chains(Flow(model, scope))):
+        wider = chain.with_readers()
+        longer = wider.with_last()
+        closed = [one for one in dict.fromkeys((longer, wider, chain)) if one.is_closed()]
         if closed:
-            results = Results(closed[0], index)
-            return Found(results.anchor, results, *closed[1:])
+            first = FirstCopy.of(chain)
+            if first is not None:
+                return Found(first.position, first=first)
+            return Found(max(Results(one, index).anchor for one in closed), tuple(closed))
     return None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from onnx import NodeProto
+
+from passes.ir import scope as scoping
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.operators import op_of
 from passes.rules.reroll.chain import Chain
+from passes.rules.reroll.copies import Port
 from passes.rules.reroll.flow import Value
-
-#: A place of the subgraph, and the number of an output.
-Port = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class Results:
 
     @cached_property
     def positions(self) -> frozenset[int]:
-        flow = self.chain.flow
-        return frozenset(flow.positions[rank] for copy in self.chain.copies for rank in copy)
+        flow, count = self.chain.flow, len(self.index.owner.node)
+        ranks = (rank for copy in self.chain.copies for rank in copy)
+        return frozenset(place for rank in ranks if (place := flow.positions[rank]) < count)
 
     @cached_property
     def joined(self) -> list[Joined]:
@@ -129,3 +131,17 @@ class Results:
                 if all(one in self.positions or one in found for one in readers):
                     found.add(position)
         return found
+
+
+def moved(nodes: Sequence[NodeProto], gone: Collection[int], here: int) -> list[int]:
+    """The positions of the nodes that have to run after what replaces those that are `gone` and the
+    one at `here`, which is the last; that one is among them unless it is gone."""
+    found, depend = list[int](), set[str]()
+    for position in range(min(gone), here + 1):
+        node = nodes[position]
+        if position in gone:
+            depend.update(node.output)
+        elif position == here or not depend.isdisjoint(scoping.free_names(node)):
+            found.append(position)
+            depend.update(node.output)
+    return found

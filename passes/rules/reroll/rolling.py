@@ -19,9 +19,10 @@ from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
+from passes.rules.reroll.copies import Port
 from passes.rules.reroll.flow import names_read
 from passes.rules.reroll.kinds import Kinds
-from passes.rules.reroll.results import Joined, Port, Results
+from passes.rules.reroll.results import Joined, Results, moved
 from passes.rules.reroll.slices import Slicing
 from passes.rules.reroll.step import Step, is_varying
 from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
@@ -45,7 +46,7 @@ class Rolling:
         self.site, self.results = site, results
         self.chain = results.chain
         self.flow = self.chain.flow
-        self.kinds = Kinds(site)
+        self.kinds = Kinds(site, self.flow.alike)
         self.before, self.after = (Author(site.target, site.names, "reroll") for _ in range(2))
         inner = self.before.inside("")
         wires = self.chain.wires() or []
@@ -64,8 +65,9 @@ class Rolling:
             FirstDiffers: the first copy is to stay as it is.
             Refused: see the rule.
         """
-        moved = self._moved()
-        self._check_random(moved)
+        owner, here = self.site.scope.owner, self.site.place.index
+        after = moved(owner.node, self.results.gone, here)
+        self._check_random(after)
         self.step.write()
         joined = [one for one in self.results.joined if self._collect_joined(one)]
         singles = self.results.singles(joined)
@@ -74,14 +76,14 @@ class Rolling:
             self._read_singly(port, copies)
         write_scan(self.before, self._loop(carried))
         self.before.adopt(self.after.nodes, self.after.constants)
-        others = [self._rewritten(one) for one in moved if one not in self.replaced]
+        others = [self._rewritten(one) for one in after if one not in self.replaced]
         nodes = (*self.before.nodes, *others)
         looked = self._looked_through()
         still = {name for node in nodes for name in scoping.free_names(node)}
         gone = orphaned(
             self.site.graph,
             looked,
-            self.results.gone.union(moved),
+            self.results.gone.union(after),
             lambda node: node.output[0] in looked and still.isdisjoint(node.output),
         )
         self._check_gain(len(gone), nodes)
@@ -114,32 +116,19 @@ class Rolling:
         others = [node for name, node in looked.items() if name not in known]
         return (*sizes, *sorted(others, key=lambda node: positions[node.output[0]]))
 
-    def _moved(self) -> list[int]:
-        """The positions of the nodes that have to run after the loop."""
-        nodes, here = self.site.scope.owner.node, self.site.place.index
-        found, depend = list[int](), set[str]()
-        for position in range(min(self.results.gone), here + 1):
-            node = nodes[position]
-            if position in self.results.gone:
-                depend.update(node.output)
-            elif position == here or not depend.isdisjoint(scoping.free_names(node)):
-                found.append(position)
-                depend.update(node.output)
-        return found
-
     def _check_random(self, moved: Sequence[int]) -> None:
         nodes = [self.step.node(place) for place in range(len(self.chain.copies[0]))]
         nodes += [self.site.scope.owner.node[position] for position in moved]
         drawing = first_random(self.site.model, nodes)
         if drawing is not None:
             what = f"{op_of(drawing)} draws random numbers"
-            raise Refused("random", what, [self.site.path, *drawing.output])
+            raise self.site.refused("random", what, *drawing.output)
 
     def _check_gain(self, gone: int, nodes: Sequence[NodeProto]) -> None:
         written = len(nodes) + sum(len(scoping.inner_nodes(node)) for node in nodes)
         if written >= gone:
             what = f"{gone} nodes would become {written}"
-            raise Refused("no-gain", what, [self.site.path])
+            raise self.site.refused("no-gain", what)
 
     def _names(self, port: Port) -> list[str]:
         """The names of the values at a port, one for each copy."""
@@ -150,7 +139,7 @@ class Rolling:
         names = self._names((state.place, state.out))
         if (other := self.kinds.other([self.flow.name(state.initial), *names])) is not None:
             what = f"{names[0]!r} hands on a state whose shape is not proven to be the same"
-            refused = Refused("state-changes", f"{what} in each copy", [self.site.path, *names[:2]])
+            refused = self.site.refused("state-changes", f"{what} in each copy", *names[:2])
             raise FirstDiffers(refused) if other == 1 else refused
         last, port = len(names) - 1, (state.place, state.out)
         final = ""
@@ -176,7 +165,7 @@ class Rolling:
     def _check_kept(self, names: Sequence[str]) -> None:
         if self.kinds.other(names) is not None:
             what = f"{names[0]!r} and its like in other copies are not proven to be of one shape"
-            raise Refused("state-changes", what, [self.site.path, *names[:2]])
+            raise self.site.refused("state-changes", what, *names[:2])
 
     def _collect_joined(self, joined: Joined) -> bool:
         """Collect what a Concat joins, along its axis; returns whether that is possible."""

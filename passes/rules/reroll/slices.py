@@ -12,7 +12,6 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import op_of
-from passes.rule import Refused
 from passes.rules.reroll.chain import Outer, Wire
 from passes.rules.reroll.flow import LEAF, Flow, Value
 from passes.rules.reroll.kinds import Kinds
@@ -139,15 +138,15 @@ class Slicing:
         )
 
     def _stacked_constants(self, tensors: Sequence[TensorProto]) -> Slices:
-        first = tensors[0]
-        if first.data_type in FLOATS and first.dims and not self.site.options.stack_weights:
-            raise Refused(
+        first, arrays = tensors[0], [self.flow.model.read(tensor) for tensor in tensors]
+        filled = all((array == array.reshape(-1)[:1]).all() for array in arrays)
+        if first.data_type in FLOATS and not filled and not self.site.options.stack_weights:
+            raise self.site.refused(
                 "weights-differ",
                 f"{len(tensors)} copies have a weight each, as {first.name!r}; --stack-weights "
                 "makes one of these",
-                [self.site.path, first.name],
+                first.name,
             )
-        arrays = [self.flow.model.read(tensor) for tensor in tensors]
         return Slices(
             self.author.value(np.stack(arrays), "each"),
             tensor_type(first.data_type, tuple(first.dims)),
@@ -158,11 +157,12 @@ class Slicing:
         names = [self.flow.name(value) for value in values]
         other = self.kinds.other(names)
         if other is not None or not is_static(self.kinds.of(names[0])[1]):
-            raise Refused(
+            raise self.site.refused(
                 "inputs-differ",
                 f"copies read {names[0]!r} and {names[other or 1]!r}, which are not proven to be "
                 "of one shape",
-                [self.site.path, names[0], names[other or 1]],
+                names[0],
+                names[other or 1],
             )
         rows = [spelling.unsqueeze(self.author, name, 0) for name in names]
         return Slices(self.author.op("Concat", *rows, axis=0), self.kinds.declared(names[0]))

@@ -8,14 +8,13 @@ from math import prod
 
 from onnx import NodeProto, TensorProto, TypeProto
 
-from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import replace_all
 from passes.loops.form import Carried, Scanned
 from passes.rules.reroll.chain import Chain, Inner, Outer, State, Wire
-from passes.rules.reroll.flow import Value, names_read
+from passes.rules.reroll.flow import Value, reading
 from passes.rules.reroll.slices import Slices, Slicing
 from passes.types.value_types import dims_of
 from passes.writing import spelling
@@ -78,12 +77,7 @@ class Step:
         return Carried(initial, self.states[state], new, final)
 
     def _write(self, place: int, node: NodeProto, row: list[Wire]) -> None:
-        new = copied(node)
-        read = [self._read(wire) for wire in row]
-        if scoping.holds_graphs(node):
-            scoping.rename_free(new, dict(zip(names_read(node), read, strict=True)))
-        else:
-            replace_all(new.input, read)
+        new = reading(node, [self._read(wire) for wire in row])
         kept = [entry for entry in node.metadata_props if entry.key != ITERATION_KEY]
         replace_all(new.metadata_props, kept)
         new.name = node.name and self._node_names.fresh(_TAG.sub("", node.name))

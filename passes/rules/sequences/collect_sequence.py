@@ -128,7 +128,7 @@ def _appending(site: Site, form: LoopForm, carried: Carried) -> frozenset[int]:
 
 def _not_appended(site: Site, carried: Carried) -> Refused:
     what = f"the body does more with the sequence {carried.body_input!r} than to append one element"
-    return Refused("not-appended", what, [site.path, carried.body_input])
+    return site.refused("not-appended", what, carried.body_input)
 
 
 def _empty(site: Site, carried: Carried) -> list[NodeProto]:
@@ -136,7 +136,7 @@ def _empty(site: Site, carried: Carried) -> list[NodeProto]:
     nodes = origin_of(site, carried.initial)
     if not nodes or op_of(nodes[0]) != "SequenceEmpty":
         what = f"it is not proven that the sequence {carried.initial!r} starts empty"
-        raise Refused("sequence-initial", what, [site.path, carried.initial])
+        raise site.refused("sequence-initial", what, carried.initial)
     return nodes
 
 
@@ -149,12 +149,12 @@ def _row_type(site: Site, types: BodyTypes, carried: Carried, element: str) -> T
     )
     if not steady and not _only_stacked(site, carried.final):
         what = f"{element!r}, which is appended to {carried.body_input!r}, may change its shape"
-        raise Refused("element-shape", what, [site.path, element])
+        raise site.refused("element-shape", what, element)
     elem_type = elem_type_of(known)
     if known is None or elem_type not in _SPLIT:
         kind = TensorProto.DataType.Name(elem_type)
         what = f"onnxruntime cannot split rows of type {kind}: {element!r}"
-        raise Refused("no-kernel", what, [site.path, element])
+        raise site.refused("no-kernel", what, element)
     sure = dims_of(types.certainly(element, known))
     return tensor_type(elem_type, None if sure is None else without_made_up(sure))
 

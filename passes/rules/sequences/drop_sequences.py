@@ -75,7 +75,7 @@ def drop_sequences(site: Site) -> Edit:
     node = site.node
     if not is_settled(node):
         what = f"callers of the function around choose an attribute of {op_of(node)}"
-        raise Refused("attribute-reference", what, [site.path])
+        raise site.refused("attribute-reference", what)
     if not any(_uses(site, name) for name in node.output if name) and _may_go(site, node):
         return Edit((), note="unused", covered=_unused(site, ()), claim=Claim(proof=_PROOF))
     read = _READS.get(op_of(node))
@@ -86,7 +86,7 @@ def drop_sequences(site: Site) -> Edit:
             if isinstance(user, str) or op_of(user) not in OPERATORS:
                 user = user if isinstance(user, str) else op_of(user)
                 what = f"the sequence or optional {name!r} is needed as it is, by {user}"
-                raise Refused("used-as-sequence", what, [site.path, name])
+                raise site.refused("used-as-sequence", what, name)
     if op_of(node) == "SequenceMap":
         return map_out(site)
     if op_of(node) == "SplitToSequence":
@@ -178,13 +178,9 @@ def _edit(
     )
 
 
-def _author(site: Site) -> Author:
-    return Author(site.target, site.names, site.node.name or op_of(site.node).lower())
-
-
 def _at(site: Site) -> Edit:
     """Write what the site's node reads, and what others read of the same sequence: one region."""
-    author, slices = _author(site), slices_of(site, site.node.input[0])
+    author, slices = Author.at(site), slices_of(site, site.node.input[0])
     others = _known_reads(site)
     nodes = [site.node, *others.values()]
     positions = context_of(site, dict.fromkeys(node.input[1] for node in nodes))
@@ -218,7 +214,7 @@ def _known_reads(site: Site) -> dict[int, NodeProto]:
 
 
 def _length(site: Site) -> Edit:
-    author, slices = _author(site), slices_of(site, site.node.input[0])
+    author, slices = Author.at(site), slices_of(site, site.node.input[0])
     if slices is not None:
         sliced.measure(site, author, slices)
         return _edit(site, author, "the size of an axis", slices.nodes)
@@ -227,7 +223,7 @@ def _length(site: Site) -> Edit:
 
 
 def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
-    author = _author(site)
+    author = Author.at(site)
     tensor = numpy_helper.from_array(value)
     author.adopt([helper.make_node("Constant", [], site.node.output, value=tensor)])
     return _edit(site, author, "known", context)
@@ -235,14 +231,14 @@ def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
 
 def _join(site: Site) -> Edit:
     name, (output,) = site.node.input[0], site.node.output
-    author, slices = _author(site), slices_of(site, name)
+    author, slices = Author.at(site), slices_of(site, name)
     if slices is not None and sliced.suits(site, slices, site.node):
         sliced.join(site, author, slices)
         return _edit(site, author, "the tensor", slices.nodes)
     held = elements_of(site, name)
     if not held.names:
         what = f"ConcatFromSequence fails on {name!r}, which is empty, and so must the new model"
-        raise Refused("empty", what, [site.path, name])
+        raise site.refused("empty", what, name)
     axis, parts = attribute(site.node, "axis", 0) or 0, held.names
     if attribute(site.node, "new_axis", 0) == 1:
         parts = tuple(spelling.unsqueeze(author, part, axis) for part in parts)
@@ -251,11 +247,11 @@ def _join(site: Site) -> Edit:
 
 
 def _get(site: Site) -> Edit:
-    (name,), author = site.node.input, _author(site)
+    (name,), author = site.node.input, Author.at(site)
     optional, nodes = _optional(site, name)
     if optional is not None and not any(optional.input):
         what = f"the optional {name!r} is empty, which fails, and so must the new model"
-        raise Refused("empty", what, [site.path, name])
+        raise site.refused("empty", what, name)
     element = name if optional is None else optional.input[0]
     author.op("Identity", element, outputs=site.node.output)
     return _edit(site, author, "the element", nodes)
@@ -278,7 +274,7 @@ def _optional(site: Site, name: str) -> tuple[NodeProto | None, list[NodeProto]]
     known = site.type_of(name)
     if known is None or known.WhichOneof("value") not in ("tensor_type", "sequence_type"):
         what = f"whether the optional {name!r} has an element is known only at run time"
-        raise Refused("element-unknown", what, [site.path, name])
+        raise site.refused("element-unknown", what, name)
     return None, []
 
 

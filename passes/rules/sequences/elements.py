@@ -14,7 +14,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
-from passes.rule import NothingToDo, Refused, Site, Slot
+from passes.rule import NothingToDo, Site, Slot
 from passes.types.value_types import elem_type_of
 
 #: The operators that read or write sequences or optionals, besides those of all types.
@@ -83,17 +83,11 @@ def _writer(site: Site, integers: Integers, name: str) -> NodeProto:
     node = integers.producer(name)
     made = None if node is None else op_of(node)
     if node is None or not is_settled(node) or made not in (*OPERATORS, *_CHANGING):
-        raise Refused(
-            "length-unknown",
-            f"how many elements {name!r} has is unknown: it is {_origin(site, name, node)}",
-            [site.path, name],
-        )
+        what = f"how many elements {name!r} has is unknown: it is {_origin(site, name, node)}"
+        raise site.refused("length-unknown", what, name)
     if not integers.same_meaning(node, name):
-        raise Refused(
-            "hidden",
-            f"the body has other values of the names that {op_of(node)} {name!r} reads",
-            [site.path, name],
-        )
+        what = f"the body has other values of the names that {op_of(node)} {name!r} reads"
+        raise site.refused("hidden", what, name)
     if made in ("SequenceMap", "SplitToSequence", "OptionalGetElement"):
         raise NothingToDo  # it is rewritten, or refused, itself
     return node
@@ -133,18 +127,15 @@ def _place(
     given = node.input[operand] if operand < len(node.input) else ""
     number = number_of(integers.outside(given)) if given else default
     if number is None:
-        raise Refused(
-            "position-unknown",
-            f"{given!r}, a position in the sequence {node.input[0]!r}, is known only at run time",
-            [site.path, given],
-        )
+        what = f"{given!r}, a position in the sequence {node.input[0]!r}, is known only at run time"
+        raise site.refused("position-unknown", what, given)
     count = last + 1 if op_of(node) != "SequenceInsert" else last
     if not -count <= number <= last:
-        raise Refused(
+        raise site.refused(
             "out-of-range",
             f"{op_of(node)} fails at position {number} of the {count} elements of "
             f"{node.input[0]!r}, and so must the new model",
-            [site.path, node.input[0]],
+            node.input[0],
         )
     return number + count if number < 0 else number
 

@@ -10,7 +10,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.sequences.elements import Slices, are_strings
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import guards, spelling
@@ -106,11 +106,11 @@ def _merged(site: Site, author: Author, value: str, dims: Dims, axis: int) -> st
         sizes[axis : axis + 2] = [author.ints(-1)]
         return author.op("Reshape", value, author.op("Concat", *sizes, axis=0))
     if author.opset < ZERO_IS_A_SIZE:
-        raise Refused(
+        raise site.refused(
             "zero-size",
             f"sizes of the elements may be 0, which Reshape cannot write at opset {author.opset}; "
             f"opset {ZERO_IS_A_SIZE} can",
-            [site.path, site.node.input[0]],
+            site.node.input[0],
         )
     sizes[axis : axis + 2] = [author.op("Mul", *sizes[axis : axis + 2])]
     return author.op("Reshape", value, author.op("Concat", *sizes, axis=0), allowzero=1)

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.bodies.copy_budget import allow
+from passes.bodies.copy_budget import allow, refuse_random
 from passes.bodies.iteration import write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
 from passes.ir.versions import AXES_ARE_INPUTS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
@@ -32,15 +30,14 @@ def split_up(site: Site) -> Edit:
     Raises:
         Refused: `length-unknown`, `keepdims-unclear`, `type-unknown` or `too-many-nodes`.
     """
-    node, author = site.node, Author(site.target, site.names, site.node.name or "split")
+    node, author = site.node, Author.at(site, "split")
     given = len(node.input) > 1 and bool(node.input[1])
     keeps = attribute(node, "keepdims", 1) != 0
     sizes = _sizes(site, given)
     if len(sizes) > site.options.max_nodes:
-        raise Refused(
+        raise site.refused(
             "too-many-nodes",
             f"{len(sizes)} parts are more than the {site.options.max_nodes} nodes that are allowed",
-            [site.path],
         )
     axis = attribute(node, "axis", 0) or 0
     parts = [author.fresh(f"part{index}") for index in range(len(sizes))]
@@ -75,11 +72,11 @@ def _sizes(site: Site, given: bool) -> list[int]:
             return known
         chunk = known[0]
         if not attribute(node, "keepdims", 1):
-            raise Refused(
+            raise site.refused(
                 "keepdims-unclear",
                 f"{node.input[1]!r} is a single size, beside which the operator document ignores "
                 "`keepdims`, but onnxruntime does not",
-                [site.path, node.input[1]],
+                node.input[1],
             )
     home = site.model.home(site.scope, node.input[0])
     size = integers.size(node.input[0], attribute(node, "axis", 0) or 0)
@@ -95,7 +92,7 @@ def _sizes(site: Site, given: bool) -> list[int]:
 
 def _unknown(site: Site, name: str, why: str) -> Refused:
     what = f"into how many parts {site.node.input[0]!r} is split is unknown: {why}"
-    return Refused("length-unknown", what, [site.path, name])
+    return site.refused("length-unknown", what, name)
 
 
 def _construct(site: Site, author: Author, name: str, parts: list[str], elem_type: int) -> None:
@@ -105,10 +102,8 @@ def _construct(site: Site, author: Author, name: str, parts: list[str], elem_typ
     elif elem_type:
         author.op("SequenceEmpty", outputs=[name], dtype=elem_type)
     else:
-        raise Refused(
-            "type-unknown",
-            f"{name!r} is empty, of an element type that is unknown",
-            [site.path, name],
+        raise site.refused(
+            "type-unknown", f"{name!r} is empty, of an element type that is unknown", name
         )
 
 
@@ -138,16 +133,14 @@ class _Mapping:
         count = len(held[node.input[0]].names)
         for name, elements in held.items():
             if len(elements.names) != count:
-                raise Refused(
+                raise site.refused(
                     "lengths-differ",
                     f"{name!r} has {_count(len(elements.names), 'element')}, "
                     f"{node.input[0]!r} {count}",
-                    [site.path, name],
+                    name,
                 )
         (body,) = [graph for _, graph in scoping.subgraphs(node)]
-        drawing = first_random(site.model, body.node) if count > 1 else None
-        if drawing is not None:
-            raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+        refuse_random(site, body.node if count > 1 else ())
         allow(site, LoopForm(Kind.LOOP, body), count)
         author = Author(site.target, site.names, node.name or "map")
         shared = SharedBody.of(body, author, site.is_visible)
@@ -184,9 +177,5 @@ class _Mapping:
         known = self.site.type_of(name)
         kind = None if known is None else known.WhichOneof("value")
         if kind is None and name != self.site.node.input[0]:
-            raise Refused(
-                "type-unknown",
-                f"{name!r} may be a sequence or a tensor",
-                [self.site.path, name],
-            )
+            raise self.site.refused("type-unknown", f"{name!r} may be a sequence or a tensor", name)
         return kind != "tensor_type"

@@ -14,7 +14,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
+from passes.rule import Edit, NothingToDo, Site, Slot, register
 from passes.types.shape_inference import idle_symbols
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of, is_known, tensor_type
 
@@ -69,10 +69,9 @@ def declare_shapes(site: Site) -> Edit:
     if not count:
         raise NothingToDo
     if not are_shapes_proven(site):
-        raise Refused(
+        raise site.refused(
             "shape-may-change",
             "what is inferred is not proven: a Loop around it may change the shapes",
-            [site.path],
         )
     return Edit((node,), note=f"{count} value{'s' * (count != 1)} declared")
 

@@ -17,7 +17,7 @@ from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
-from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined
 from passes.types.value_types import elem_type_of
@@ -96,11 +96,8 @@ def drop_empty_branch(site: Site) -> Edit:
     for level, may_run in ((some, runs_on_empty), (none, is_removable)):
         for node in level.graph.node:
             if not may_run(level, node):
-                raise Refused(
-                    "may-fail",
-                    f"{op_of(node)} {list(node.output)} could fail on empty inputs",
-                    [site.path, *node.output],
-                )
+                what = f"{op_of(node)} {list(node.output)} could fail on empty inputs"
+                raise site.refused("may-fail", what, *node.output)
     return _first(site, "for empty inputs, too")
 
 
@@ -151,9 +148,9 @@ def _check_same(site: Site, some: InferredBranch, none: InferredBranch) -> None:
         kinds = {elem_type_of(some.type_of(some_name)), elem_type_of(none.type_of(none_name))}
         alike = dims is not None and None not in dims and dims == others and len(kinds) == 1
         if not alike or 0 not in (dims or ()):
-            raise Refused(
+            raise site.refused(
                 "may-differ",
                 f"{name!r} is not proven to be empty, and of the same shape in both branches, "
                 "for empty inputs",
-                [site.path, name],
+                name,
             )

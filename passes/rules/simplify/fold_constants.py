@@ -20,7 +20,7 @@ from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
+from passes.rule import Edit, NothingToDo, Site, Slot, register
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author
 
@@ -98,7 +98,7 @@ def _with_fixed_head(site: Site) -> Edit:
             rules follow.
     """
     count = TripCount(site, LoopForm.from_node(site.node, site.opset))
-    author = Author(site.target, site.names, site.node.name or "loop")
+    author = Author.at(site, "loop")
     node, context = copied(site.node), tuple[NodeProto, ...]()
     for position, name in enumerate(site.node.input[:2]):
         follows = position == 0 and count.size.number is not None
@@ -153,12 +153,10 @@ def _computed(site: Site, inputs: Sequence[Array | None]) -> list[Array]:
     try:
         outputs = evaluation.evaluated(node, named, site.opset, most)
     except evaluation.ModelFailed as error:
-        raise Refused("fails", f"it fails on its constants: {error}", [site.path]) from error
+        raise site.refused("fails", f"it fails on its constants: {error}") from error
     except evaluation.TooLarge as error:
-        raise Refused(
-            "too-large",
-            f"its value would take {error.size} bytes, at most {most} are allowed",
-            [site.path],
+        raise site.refused(
+            "too-large", f"its value would take {error.size} bytes, at most {most} are allowed"
         ) from error
     if outputs is None or not is_exact(node, inputs, outputs):
         raise NothingToDo

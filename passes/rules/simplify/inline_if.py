@@ -7,7 +7,7 @@ from dataclasses import replace
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.decided import decided
 from passes.analysis.integers.integers import Integers
-from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.simplify.inlining import inlined
 from passes.rules.simplify.short_circuit import short_circuit
 
@@ -56,7 +56,7 @@ def inline_if(site: Site) -> Edit:
         if site.options.flat:
             name = site.node.input[0]
             what = f"the branch depends on {name!r}, which is known only at run time"
-            raise Refused("condition-unknown", what, [site.path, name])
+            raise site.refused("condition-unknown", what, name)
         raise NothingToDo
     value, context = found
     edit = inlined(site, "then_branch" if value.item() else "else_branch")

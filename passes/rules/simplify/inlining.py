@@ -22,7 +22,7 @@ def inlined(site: Site, taken: str) -> Edit:
 
     Values of the branch get unique names. Outer values that it returns are copied by an Identity.
     """
-    body = unpacked(site, taken, Author(site.target, site.names, site.node.name or "if"))
+    body = unpacked(site, taken, Author.at(site, "if"))
     finals = _finals(site.node, scoping.output_names(body.graph))
     return _spliced(site, [body], [*body.graph.node, *finals], taken)
 

@@ -6,8 +6,8 @@ from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
-from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
+from passes.ir.protos import copied, drop_at
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 
 
 @register("prune-if", considers=nodes_of("If"), optional=True)
@@ -35,23 +35,18 @@ def prune_if(site: Site) -> Edit:
     unread = [position for position, name in enumerate(node.output) if name not in readers]
     if len(unread) == len(node.output):
         unread = unread[1:]  # an If needs an output
-    replace_all(
-        node.output, [name for position, name in enumerate(node.output) if position not in unread]
-    )
+    drop_at(node.output, unread)
     dropped, blockers = 0, []
     for part, graph in scoping.subgraphs(node):
-        outputs = [value for position, value in enumerate(graph.output) if position not in unread]
-        replace_all(graph.output, outputs)
+        drop_at(graph.output, unread)
         live = Live.of(NestedGraph.of(site, graph, part), scoping.output_names(graph), {})
         dropped += len(graph.node) - len(live.nodes)
         blockers += outputs_of(graph, live.blockers)
         keep_nodes(graph, [graph.node[position] for position in sorted(live.nodes)])
     if not unread and not dropped:
         if blockers:
-            raise Refused(
-                "may-fail",
-                f"{blockers[0]!r} is unused, but computing it might fail",
-                [site.path, *blockers],
+            raise site.refused(
+                "may-fail", f"{blockers[0]!r} is unused, but computing it might fail", *blockers
             )
         raise NothingToDo
     return Edit((node,), note=_note(len(unread), dropped))

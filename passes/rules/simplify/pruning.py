@@ -167,4 +167,4 @@ class Pruning:
         return isinstance(sizes[0], int) and sizes[0] == sizes[1]
 
     def _block(self, code: str, sentence: str, *culprits: str) -> None:
-        self.blocked.append(Refused(code, sentence, [self.site.path, *culprits]))
+        self.blocked.append(self.site.refused(code, sentence, *culprits))

@@ -54,10 +54,9 @@ def select_branches(site: Site) -> Edit:
     - `shape-may-change`: a Loop around the If may change the shapes of what it carries
     """
     if not are_shapes_proven(site):
-        raise Refused(
+        raise site.refused(
             "shape-may-change",
             "the shapes that the branches read are not proven: a Loop around them may change them",
-            [site.path],
         )
     branches = {
         part: InferredBranch.seen(site, graph, part) for part, graph in scoping.subgraphs(site.node)
@@ -68,7 +67,7 @@ def select_branches(site: Site) -> Edit:
     elem_types = [
         choice.elem_type(position) if name else 0 for position, name in enumerate(site.node.output)
     ]
-    author = Author(site.target, site.names, site.node.name or "if")
+    author = Author.at(site, "if")
     bodies = [unpacked(site, part, author) for part in ("then_branch", "else_branch")]
     indices = [GraphIndex(body.graph) for body in bodies]
     condition = spelling.scalar(author, site.node.input[0], site.type_of(site.node.input[0]))
@@ -94,12 +93,12 @@ def _check_nodes(branch: InferredBranch) -> None:
     for node in branch.graph.node:
         what = f"{op_of(node)} {list(node.output)}"
         if first_random(site.model, [node]) is not None:
-            raise Refused("random", f"{what} draws random numbers", [site.path, *node.output])
+            raise site.refused("random", f"{what} draws random numbers", *node.output)
         if not branch.cannot_fail(node):
-            raise Refused(
+            raise site.refused(
                 "may-fail",
                 f"{what} could fail where the branch is not taken",
-                [site.path, *filter(None, node.output)],
+                *filter(None, node.output),
             )
 
 
@@ -147,4 +146,4 @@ class _Choice:
         return elem_type
 
     def _refused(self, code: str, sentence: str, name: str) -> Refused:
-        return Refused(code, sentence, [self.site.path, name])
+        return self.site.refused(code, sentence, name)

@@ -6,7 +6,7 @@ from onnx import GraphProto, NodeProto
 
 from passes.analysis.bodies.value_numbers import Numbering, is_identity, names_below, read_as
 from passes.ir import scope as scoping
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, drop_at
 from passes.rule import Edit, NothingToDo, Site, register
 
 
@@ -62,8 +62,7 @@ def _shared_in(graph: GraphProto) -> int:
         elif not (is_identity(node) and node.output[0] in returned):
             same.update(known)
             gone.append(position)
-    nodes = [node for position, node in enumerate(graph.node) if position not in set(gone)]
-    replace_all(graph.node, nodes)
+    drop_at(graph.node, set(gone))
     read_as(graph, same)
     return len(gone)
 

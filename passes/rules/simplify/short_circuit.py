@@ -36,7 +36,7 @@ def short_circuit(site: Site) -> Edit | None:
     part = "then_branch" if then is None else "else_branch" if other is None else ""
     if part and not _is_cheap(site, part, returned[part]):
         return None
-    author = Author(site.target, site.names, site.node.name or "if")
+    author = Author.at(site, "if")
     bodies = [unpacked(site, part, author)] if part else []
     condition, output = site.node.input[0], site.node.output[0]
     if part:

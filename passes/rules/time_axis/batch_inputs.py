@@ -9,12 +9,12 @@ from onnx import NodeProto
 
 from passes.bodies.moving import known_rank
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import Gains, fits, handed_bytes, is_worth_it, too_large
+from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it
 from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
 from passes.rules.time_axis.connected_compute import with_sources, with_work
 from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
@@ -123,7 +123,7 @@ def batch_inputs(site: Site) -> Edit:
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
     body = TimeBody.of(site)
-    return hoisted(body, _Choice.of(body).moved())
+    return hoisted(body, _Choice(body, BatchableInputs.of(body), body.readers()).moved())
 
 
 @dataclass(frozen=True)
@@ -134,27 +134,15 @@ class _Choice:
     batchable: BatchableInputs
     readers: dict[str, list[int]]
 
-    @classmethod
-    def of(cls, body: TimeBody) -> _Choice:
-        return cls(body, BatchableInputs.of(body), body.readers())
-
     def moved(self) -> list[int]:
         """The positions of the nodes that move, in order.
 
         Raises:
             Refused: there are none.
         """
-        worthy = {
-            position for position in self.batchable.moving if is_worth_it(self.body.nodes[position])
-        }
-        if not worthy:
-            raise self._refusal(
-                "nothing-to-move",
-                "no work that reads scanned inputs alone can run over all iterations at once",
-            )
         allowed = self._allowed()
-        if worthy.isdisjoint(allowed):
-            raise too_large(self.body, worthy)
+        nothing = "no work that reads scanned inputs alone can run over all iterations at once"
+        check_worthy(self.body, self.batchable.moving, allowed, nothing)
         saving = Gains(self.body, self.batchable.carrying, self.readers)
         gains = {
             position: saving.of(position) if position in self.batchable.moving else 0
@@ -164,13 +152,9 @@ class _Choice:
             self.body, in_front(gains, self._crossings(allowed)) & self.batchable.moving
         )
         if not chosen:
-            raise self._refusal(
-                "not-worth-it", "what would be handed to the loop costs more than the loop saves"
-            )
+            what = "what would be handed to the loop costs more than the loop saves"
+            raise self.body.site.refused("not-worth-it", what)
         return sorted(with_sources(self.body, chosen, self.batchable.plain | self.batchable.moving))
-
-    def _refusal(self, code: str, sentence: str) -> Refused:
-        return Refused(code, sentence, [self.body.site.path])
 
     def _allowed(self) -> set[int]:
         """The nodes within the budget whose inputs are, too."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import Gains, fits, handed_bytes, is_worth_it, row_bytes, too_large
+from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it, row_bytes
 from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
@@ -20,7 +20,7 @@ from passes.ir.attributes import attribute
 from passes.ir.live import dependents
 from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
 from passes.rules.time_axis.connected_compute import with_sources, with_work
 from passes.rules.time_axis.time_cut import FRONT, Crossing, Part, behind
@@ -229,19 +229,10 @@ class _Choice:
         Raises:
             Refused: there are none.
         """
-        body, path = self.body, self.body.site.path
-        worthy = {
-            position for position in self.batchable.moving if is_worth_it(body.nodes[position])
-        }
-        if not worthy:
-            raise Refused(
-                "nothing-to-move",
-                "no work that feeds collected outputs alone can run over all iterations at once",
-                [path],
-            )
+        body = self.body
         allowed = self._allowed()
-        if worthy.isdisjoint(allowed):
-            raise too_large(body, worthy)
+        nothing = "no work that feeds collected outputs alone can run over all iterations at once"
+        check_worthy(body, self.batchable.moving, allowed, nothing)
         saving = Gains(body, self.batchable.carrying, self.readers)
         gains = {
             position: saving.of(position) + self._not_collected(position)
@@ -250,11 +241,8 @@ class _Choice:
         together = [pair for pair in self.batchable.together if allowed.issuperset(pair)]
         chosen = with_work(body, behind(gains, self._crossings(allowed), together))
         if not chosen:
-            raise Refused(
-                "not-worth-it",
-                "what the loop would collect instead costs more than the loop saves",
-                [path],
-            )
+            what = "what the loop would collect instead costs more than the loop saves"
+            raise body.site.refused("not-worth-it", what)
         return sorted(with_sources(body, chosen, self.batchable.plain))
 
     def _allowed(self) -> set[int]:
@@ -268,7 +256,8 @@ class _Choice:
             allowed: set[int] = set()
             for position in sorted(within, reverse=True):
                 outputs = self.body.nodes[position].output
-                if allowed.issuperset(reader for name in outputs for reader in self._read(name)):
+                read = (self.readers.get(name, ()) for name in outputs)
+                if all(map(allowed.issuperset, read)):
                     allowed.add(position)
             lost = {
                 reader for reader, producer in self.batchable.together if producer not in allowed
@@ -276,9 +265,6 @@ class _Choice:
             if not lost & allowed:
                 return allowed
             within = allowed - lost
-
-    def _read(self, name: str) -> list[int]:
-        return self.readers.get(name, [])
 
     def _not_collected(self, position: int) -> int:
         """The bytes saved where the loop need not collect the outputs of a node."""

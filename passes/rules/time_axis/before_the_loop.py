@@ -10,7 +10,7 @@ from onnx import ValueInfoProto, helper
 from passes.bodies.dropping import check_dropped
 from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_cost import row_bytes
 from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
@@ -32,8 +32,7 @@ class _Hoisting:
     def __init__(self, body: TimeBody, moved: Sequence[int]) -> None:
         self.body = body
         self.form = body.form
-        site = body.site
-        self.author = Author(site.target, site.names, site.node.name or "scan")
+        self.author = Author.at(body.site, "scan")
         gone = set(moved)
         self.nodes = [body.nodes[position] for position in moved]
         self.left = [position for position in range(len(body.nodes)) if position not in gone]
@@ -67,16 +66,7 @@ class _Hoisting:
             self.author.adopt([form.to_node()])
         else:
             check_dropped(self.body, self.left)
-        return self._cleaned(form)
-
-    def _cleaned(self, form: LoopForm) -> Edit:
-        return cleaned(
-            self.body,
-            self.author,
-            self.outside,
-            note=self._note(form),
-            exact=all(map(same_bits, self.nodes)),
-        )
+        return cleaned(self.body, self.author, self.outside, self.nodes, self._note(form))
 
     def _note(self, form: LoopForm) -> str:
         count = len(self.nodes)
@@ -97,14 +87,8 @@ class _Hoisting:
         """Write an output that the loop no longer collects."""
         if collected.tensor:
             rank = self.outside.vectorizer.rank(collected.body_output) + 1
-            place_rows(
-                self.author,
-                names[collected.body_output],
-                collected.axis,
-                rank,
-                turned=collected.reversed != self.backwards,
-                output=collected.tensor,
-            )
+            value, turned = names[collected.body_output], collected.reversed != self.backwards
+            place_rows(self.author, value, collected, rank, turned=turned)
 
     def _remaining(self, names: Mapping[str, str], direct: Sequence[Collected]) -> LoopForm:
         """Return the loop: it scans the values that were computed before it, and captures the
@@ -126,7 +110,8 @@ class _Hoisting:
         scanned += [Scanned(names[name], name, reversed=self.backwards) for name in crossing]
         if not crossing and not set(self.sources).intersection(scanned):
             # the loop keeps a scanned input whose length was read in front of it
-            scanned.append(min(self.sources or form.scanned, key=self._size))
+            sources = self.sources or form.scanned
+            scanned.append(min(sources, key=lambda one: row_bytes(self.body, one.body_input)))
         body.input.extend(self._declared(name) for name in crossing)
         remaining = replace(form, body=body, scanned=tuple(scanned))
         return remaining.with_all_outputs(self.author.fresh)
@@ -142,9 +127,6 @@ class _Hoisting:
         for value in body.output:
             value.name = own.get(value.name, value.name)
         return replace(form, body=body).renamed(own)
-
-    def _size(self, scanned: Scanned) -> int:
-        return row_bytes(self.body, scanned.body_input)
 
     def _declared(self, name: str) -> ValueInfoProto:
         known = self.outside.vectorizer.type_of(name)

@@ -9,7 +9,7 @@ from onnx import NodeProto, ValueInfoProto
 
 from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_cost import row_bytes
 from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.loops.form import Collected, LoopForm
@@ -35,8 +35,7 @@ class _BehindTheLoop:
     def __init__(self, body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> None:
         self.body = body
         self.form = body.form
-        site = body.site
-        self.author = Author(site.target, site.names, site.node.name or "loop")
+        self.author = Author.at(body.site, "loop")
         self.nodes = [body.nodes[position] for position in moved]
         gone = {*moved} - {*plain}
         self.computed = {name for position in moved for name in body.nodes[position].output if name}
@@ -72,13 +71,7 @@ class _BehindTheLoop:
                 outside.vectorizer.carrying.add(name)
         outside.write(self.nodes)
         self._place(outside)
-        return cleaned(
-            self.body,
-            self.author,
-            outside,
-            note=self._note(),
-            exact=all(map(same_bits, self.nodes)),
-        )
+        return cleaned(self.body, self.author, outside, self.nodes, self._note())
 
     def _crossing(self) -> list[str]:
         """The values of the loop that the moved nodes read, in order of first use."""
@@ -127,20 +120,11 @@ class _BehindTheLoop:
         """Write the outputs as the loop would have collected them."""
         outputs = [collected for collected in self.direct if collected.tensor]
         spread = [outside.vectorizer.spread(collected.body_output) for collected in outputs]
-        rows = [
-            self.body.row_rank(collected.body_output) if collected.axis else 0
-            for collected in outputs
-        ]
+        rows = [self.body.row_rank(one.body_output) if one.axis else 0 for one in outputs]
         names = outside.publish()
         for collected, value, rank in zip(outputs, spread, rows, strict=True):
-            place_rows(
-                self.author,
-                names.get(value, value),
-                collected.axis,
-                (rank or 0) + 1,
-                turned=collected.reversed,
-                output=collected.tensor,
-            )
+            value, rank = names.get(value, value), (rank or 0) + 1
+            place_rows(self.author, value, collected, rank, turned=collected.reversed)
 
     def _note(self) -> str:
         count = len(self.nodes)

@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.ir.protos import replace_all
 from passes.loops.form import LoopForm, Scanned
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.time_axis.windows import Window, is_read, windows
 from passes.types.value_types import dims_of
 from passes.writing import spelling
@@ -70,18 +70,12 @@ def scan_windows(site: Site) -> Edit:
         raise NothingToDo
     for window in found:
         if row_bytes(body, window.whole) > _MOST_BYTES:
-            raise Refused(
-                "not-worth-it",
-                f"a window {window.whole!r} is large, and would be written for all iterations",
-                [site.path, window.whole],
-            )
+            what = f"a window {window.whole!r} is large, and would be written for all iterations"
+            raise site.refused("not-worth-it", what, window.whole)
         if all_bytes(body, window.whole) > most_bytes(body):
-            raise Refused(
-                "over-budget",
-                f"all windows {window.whole!r} together take more than --max-bytes",
-                [site.path, window.whole],
-            )
-    author = Author(site.target, site.names, site.node.name or "scan")
+            what = f"all windows {window.whole!r} together take more than --max-bytes"
+            raise site.refused("over-budget", what, window.whole)
+    author = Author.at(site, "scan")
     scanned = [_written(body, author, window) for window in found]
     author.adopt([_scan(body, found, scanned).to_node()])
     return Edit(

@@ -12,7 +12,6 @@ from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
-from passes.rule import Refused
 from passes.types.value_types import Dims, dims_of
 
 
@@ -130,21 +129,18 @@ class _Finding:
         """See that only what completes the window reads it without the newest element."""
         for name in {carried.body_input, *gone} - {whole}:
             if is_read(self.body, name, gone):
-                raise Refused(
-                    "reads-window",
-                    f"{carried.body_input!r} is read before the newest element is in it",
-                    [self.body.site.path, name],
-                )
+                what = f"{carried.body_input!r} is read before the newest element is in it"
+                raise self.body.site.refused("reads-window", what, name)
 
     def _refuse_sizes(self, window: Window, dims: Dims, new: str) -> None:
         own = self._dims(new)
         same = own is not None and len(own) == len(dims)
         expected = [1 if axis == window.axis else dim for axis, dim in enumerate(dims)]
         if not same or None in expected or list(own or ()) != expected:
-            raise Refused(
+            raise self.body.site.refused(
                 "other-sizes",
                 f"the sizes of {new!r} are not known to be those of {window.carried.body_input!r}",
-                [self.body.site.path, new],
+                new,
             )
 
     def _dims(self, name: str) -> Dims | None:

@@ -7,7 +7,7 @@ from onnx import TypeProto
 from passes.analysis.bodies import body_facts
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES, SHAPES_MAY_DIFFER
 from passes.loops.form import Carried, Collected, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.types.value_types import Dim, dims_of, elem_type_of, tensor_type
 
 
@@ -67,11 +67,11 @@ def refuse_uncopied(site: Site, carried: Carried) -> None:
     kind = (known.WhichOneof("value") if known is not None else None) or ""
     oldest = {"sequence_type": IDENTITY_OF_SEQUENCES, "optional_type": IDENTITY_OF_OPTIONALS}
     if site.target < oldest.get(kind, 0):
-        raise Refused(
+        raise site.refused(
             "not-a-tensor",
             f"{carried.body_input!r} is not a tensor: Identity takes such values only from opset "
             f"{oldest[kind]} on",
-            [site.path, carried.body_input],
+            carried.body_input,
         )
 
 
@@ -83,11 +83,10 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
     """
     collects = any(collected.tensor for collected in form.collected)
     if site.target < SHAPES_MAY_DIFFER and collects:
-        raise Refused(
+        raise site.refused(
             "old-if",
             f"before opset {SHAPES_MAY_DIFFER} the branches of an If have one shape, and "
             "what the loop collects may be empty",
-            [site.path],
         )
 
 
@@ -101,9 +100,9 @@ def refuse_changing_states(site: Site, form: LoopForm) -> None:
         return
     for name, stays in body_facts.keeps_shape(site, form).items():
         if not stays:
-            raise Refused(
+            raise site.refused(
                 "old-if",
                 f"before opset {SHAPES_MAY_DIFFER} the branches of an If have one shape, and "
                 f"{name!r} may change its shape",
-                [site.path, name],
+                name,
             )

@@ -7,7 +7,7 @@ from onnx import TensorProto, TypeProto
 
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.unroll.bounded import Bounded
 from passes.rules.unroll.branch_types import (
     refuse_changing_states,
@@ -109,9 +109,9 @@ def refuse_what_no_branch_returns(site: Site, form: LoopForm, bound: Bound) -> N
         refuse_uncopied(site, carried)
         known = site.body_type_of("body", carried.body_input)
         if guards and carried.final and known is not None and not known.HasField("tensor_type"):
-            raise Refused(
+            raise site.refused(
                 "not-a-tensor",
                 f"{carried.body_input!r} is not a tensor, so it cannot be guarded; --check-output "
                 "needs no guard",
-                [site.path, carried.body_input],
+                carried.body_input,
             )

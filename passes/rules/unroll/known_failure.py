@@ -17,10 +17,10 @@ from onnx import (
 from passes.analysis.integers.exactness import Array
 from passes.ir import scope as scoping
 from passes.ir.closed import close
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import imports_of
-from passes.rule import Edit, Refused, Site
+from passes.rule import Edit, Site
 from passes.types.shape_inference import objection
 from passes.types.value_types import tensor_type
 
@@ -41,7 +41,7 @@ def refuse_known_failure(site: Site, edit: Edit) -> Edit:
     why = _objection(site, edit.nodes, edit.initializers)
     if why and not _objection(site, [site.node], ()):
         sentence = f"an iteration cannot run with the sizes and constants known there: {why}"
-        raise Refused("iteration-fails", sentence, [site.path])
+        raise site.refused("iteration-fails", sentence)
     return edit
 
 

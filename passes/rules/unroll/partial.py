@@ -86,7 +86,7 @@ class Partial:
     def __init__(self, site: Site, form: LoopForm, factor: int) -> None:
         self.site = site
         self.factor = factor
-        self.author = Author(site.target, site.names, site.node.name or "loop")
+        self.author = Author.at(site, "loop")
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph, constant_inputs=())
         self.doubts: set[str] = set()  # what may fail, by its names in a round

@@ -7,14 +7,13 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.copy_budget import allow, refuse_copies_of_copies
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.choices import Peel
-from passes.ir.operators import is_loop_9, op_of
+from passes.ir.operators import is_loop_9
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
-from passes.rule import Claim, Edit, Limit, Refused, Site, register
+from passes.rule import Claim, Edit, Limit, Site, register
 from passes.rules.unroll.branch_types import (
     refuse_changing_states,
     refuse_two_shapes,
@@ -103,27 +102,22 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
         Refused: see the rule.
     """
     if count.never_runs:
-        raise Refused("no-iteration", "the loop never runs", [site.path])
-    drawing = first_random(site.model, form.body.node)
-    if drawing is not None:
-        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+        raise site.refused("no-iteration", "the loop never runs")
+    refuse_random(site, form.body.node)
     if last and count.ends_early:
         assert form.condition is not None
-        raise Refused(
-            "condition",
-            "which iteration is the last is known only after it",
-            [site.path, form.condition.body_output],
-        )
+        what = "which iteration is the last is known only after it"
+        raise site.refused("condition", what, form.condition.body_output)
     if count.unlimited and not count.ends_early:
-        raise Refused("endless", "the loop has no trip count and nothing ends it", [site.path])
+        raise site.refused("endless", "the loop has no trip count and nothing ends it")
     if (count.static or 0) < 2:
         refuse_two_shapes(site, form)
     if not count.evidently_runs and form.trip_count and site.target < LESS_TAKES_INTEGERS:
-        raise Refused(
+        raise site.refused(
             "opset-too-old",
             f"whether {form.trip_count!r} is above 0 cannot be computed at opset "
             f"{site.target}, which compares no integers; opset {LESS_TAKES_INTEGERS} does",
-            [site.path, form.trip_count],
+            form.trip_count,
         )
     if not count.evidently_runs:
         refuse_changing_states(site, form)

@@ -12,10 +12,9 @@ from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.may_fail import failing_on_other_values
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.safety.shapes_fit import fits
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.copy_budget import allow
+from passes.bodies.copy_budget import allow, refuse_random
 from passes.ir import scope as scoping
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
@@ -77,9 +76,7 @@ def unroll(site: Site) -> Edit:
     """
     form = LoopForm.from_node(site.node, site.opset)
     bound = bound_of(site, form)
-    drawing = first_random(site.model, form.body.node) if bound.size > 1 else None
-    if drawing is not None:
-        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+    refuse_random(site, form.body.node if bound.size > 1 else ())
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
     if bound.exact:
@@ -97,15 +94,14 @@ def unroll(site: Site) -> Edit:
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
     if site.target < HAS_CONSTANT_OF_SHAPE:
-        raise Refused(
+        raise site.refused(
             "opset-too-old",
             f"the loop may end before its bound, but opset {site.target} has no Where and no "
             f"ConstantOfShape, which came with opset {HAS_CONSTANT_OF_SHAPE}",
-            [site.path],
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
-        raise Refused("inner-check", "the loop is in a body or function", [site.path])
+        raise site.refused("inner-check", "the loop is in a body or function")
     mode = site.options.bounded
     reason = _objection(site, form)
     if mode == "select" and reason is not None:
@@ -151,4 +147,4 @@ def _changing(site: Site, form: LoopForm) -> Set[str]:
 
 
 def _because(why: str, site: Site, *culprits: str) -> Refused:
-    return Refused("not-speculatable", why, [site.path, *culprits])
+    return site.refused("not-speculatable", why, *culprits)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.copy_budget import allow, refuse_copies_of_copies
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import LoopForm
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Site, register
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.partial import PARTIAL_KEY, Partial
 from passes.rules.unroll.unrolling import Unrolling
@@ -59,12 +58,10 @@ def unroll_partial(site: Site) -> Edit:
     form = LoopForm.from_node(site.node, site.opset)
     count = TripCount(site, form)
     if count.conditional:
-        raise Refused("condition", "a condition may end the loop before its count", [site.path])
+        raise site.refused("condition", "a condition may end the loop before its count")
     if count.unlimited:
-        raise Refused("no-trip-count", "neither a count nor a condition ends the loop", [site.path])
-    drawing = first_random(site.model, form.body.node)
-    if drawing is not None:
-        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+        raise site.refused("no-trip-count", "neither a count nor a condition ends the loop")
+    refuse_random(site, form.body.node)
     factor = site.options.factor
     if count.static is not None and count.static <= factor:
         allow(site, form, count.static)
@@ -73,11 +70,10 @@ def unroll_partial(site: Site) -> Edit:
         return replace(edit, context=context_of(site))  # the trip count may follow from it
     _refuse_strings(site, form)
     if site.target < LESS_TAKES_INTEGERS:
-        raise Refused(
+        raise site.refused(
             "opset-too-old",
             f"the trip count cannot be divided at opset {site.target}, which compares no "
             f"integers; opset {LESS_TAKES_INTEGERS} does",
-            [site.path],
         )
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)
@@ -93,8 +89,5 @@ def _refuse_strings(site: Site, form: LoopForm) -> None:
             0,
             TensorProto.STRING,
         ):
-            raise Refused(
-                "strings",
-                f"{collected.body_output!r} is collected, and may be strings",
-                [site.path, collected.body_output],
-            )
+            what = f"{collected.body_output!r} is collected, and may be strings"
+            raise site.refused("strings", what, collected.body_output)

@@ -37,11 +37,8 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
     known = site.body_type_of("body", collected.body_output)
     dims = element_dims(site, collected)
     if dims is None or not elem_type_of(known):
-        raise Refused(
-            "unknown-shape",
-            f"no iteration runs, and the rank of {collected.body_output!r} is unknown",
-            [site.path, collected.body_output],
-        )
+        what = f"no iteration runs, and the rank of {collected.body_output!r} is unknown"
+        raise site.refused("unknown-shape", what, collected.body_output)
     if author.opset >= HAS_CONSTANT_OF_SHAPE:
         sizes = sizes_of(author, site, form, collected, dims)
         if any(sizes[axis] for axis, dim in enumerate(dims) if not isinstance(dim, int)):
@@ -57,11 +54,11 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
 
 
 def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Dim]) -> Refused:
-    return Refused(
+    return site.refused(
         "opset-too-old",
         f"no iteration runs, and opset {author.opset} cannot create rows of "
         f"{collected.body_output!r} of shape {list(dims)}; opset {HAS_CONSTANT_OF_SHAPE} can",
-        [site.path, collected.body_output],
+        collected.body_output,
     )
 
 
@@ -79,7 +76,7 @@ class Unrolling:
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
         self.site = site
         self.trips = trips
-        self.author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        self.author = Author.at(site)
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph)
         self.value_info: list[ValueInfoProto] = []
@@ -139,11 +136,7 @@ class Unrolling:
         annotations = [
             annotation for annotation in self.annotations if annotation.tensor_name in named
         ]
-        scales = {
-            entry.value
-            for annotation in annotations
-            for entry in annotation.quant_parameter_tensor_names
-        } - named
+        scales = set(scoping.parameters_of(annotations)) - named
         return Edit(
             tuple(nodes),
             (*constants, *(tensor for tensor in self.author.constants if tensor.name in scales)),

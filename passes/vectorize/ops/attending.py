@@ -20,10 +20,7 @@ def attention(node: NodeProto, ctx: Vectorizer) -> None:
         _mask(node, merging, name) if place == _MASK and name else merging.merged(name)
         for place, name in enumerate(node.input)
     ]
-    outputs = [ctx.fresh("attention") if name else "" for name in node.output]
-    ctx.again(node, inputs, outputs)
-    for value, output in zip(outputs, node.output, strict=True):
-        merging.split(value, output)
+    merging.write(node, inputs, "attention")
 
 
 def _mask(node: NodeProto, merging: Merging, name: str) -> str:

@@ -67,13 +67,6 @@ def gather_nd(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.again(node)
 
 
-@batched("ScatterElements")
-def scatter_elements(node: NodeProto, ctx: Vectorizer) -> None:
-    """All operands have one rank and do not broadcast."""
-    axis = shifted(attribute(node, "axis", 0))
-    ctx.again(node, [ctx.spread(name) for name in node.input], axis=axis)
-
-
 @batched("ScatterND")
 def scatter_nd(node: NodeProto, ctx: Vectorizer) -> None:
     """Places get the number of their row in front."""

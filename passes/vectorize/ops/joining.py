@@ -7,13 +7,14 @@ from onnx import NodeProto, TensorProto
 from passes.ir.attributes import attribute, text
 from passes.ir.versions import SOME_AXES
 from passes.vectorize.axes import all_axes, shifted, shifted_input
+from passes.vectorize.merging import row_size
 from passes.vectorize.ops.indexing import taken
-from passes.vectorize.reshaping import exactly, row_shape, row_size
+from passes.vectorize.reshaping import exactly, row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 
-@batched("Concat")
+@batched("Concat", "ScatterElements")
 def concat(node: NodeProto, ctx: Vectorizer) -> None:
     """Nothing broadcasts: what is the same for all rows is spread over them."""
     axis = shifted(attribute(node, "axis", 0))

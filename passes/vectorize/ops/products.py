@@ -1,13 +1,14 @@
-"""MatMul and Gemm in all combinations of ranks and of operands that carry the axis."""
+"""MatMul, Gemm and Einsum in all combinations of ranks and of operands that carry the axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from string import ascii_letters
 
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.ir.attributes import attribute, number
+from passes.ir.attributes import attribute, number, text
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -119,3 +120,28 @@ def _scaled(ctx: Vectorizer, value: str, node: NodeProto, attribute_name: str, l
         sentence = f"Gemm of integers with {attribute_name} {factor} has no vectorisation rule"
         ctx.refuse("no-batching-rule", sentence, *node.output)
     return ctx.op("Mul", value, ctx.value(np.array(factor).astype(dtype), "factor"))
+
+
+@batched("Einsum")
+def einsum(node: NodeProto, ctx: Vectorizer) -> None:
+    """A letter that is not used yet leads the operands that carry the axis, and the result."""
+    equation = text(node, "equation", "").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    if not arrow:
+        right = _implied(left)
+    free = [letter for letter in ascii_letters if letter not in equation]
+    if not free:
+        ctx.refuse("no-batching-rule", "an Einsum that uses every letter", *node.output)
+    terms = [
+        free[0] + term if ctx.carries(name) else term
+        for term, name in zip(left.split(","), node.input, strict=True)
+    ]
+    ctx.again(node, equation=f"{','.join(terms)}->{free[0]}{right}")
+
+
+def _implied(left: str) -> str:
+    """Return the result if the equation names none: the ellipsis, and the letters that occur
+    once."""
+    letters = left.replace(",", "").replace(".", "")
+    once = sorted(letter for letter in letters if letters.count(letter) == 1)
+    return ("..." if "..." in left else "") + "".join(once)

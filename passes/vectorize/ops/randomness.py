@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.ir.operators import op_of
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 
@@ -15,8 +14,4 @@ def random(node: NodeProto, ctx: Vectorizer) -> None:
     Raises:
         Refused: `random`, always.
     """
-    ctx.refuse(
-        "random",
-        f"{op_of(node)} {list(node.output)} draws other numbers for each row",
-        *node.output,
-    )
+    ctx.refuse_node("random", node, "draws other numbers for each row")

@@ -30,8 +30,4 @@ def recurrent(node: NodeProto, ctx: Vectorizer) -> None:
         merging.merged(name, axes[place]) if place in axes else name
         for place, name in enumerate(node.input)
     ]
-    outputs = [ctx.fresh(op_of(node).lower()) if name else "" for name in node.output]
-    ctx.again(node, inputs, outputs)
-    ends = zip(outputs, node.output, _BATCHED_OUTPUTS[layout], strict=False)
-    for value, output, axis in ends:
-        merging.split(value, output, axis)
+    merging.write(node, inputs, op_of(node).lower(), _BATCHED_OUTPUTS[layout])

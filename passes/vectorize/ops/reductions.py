@@ -76,13 +76,6 @@ def mean_variance_normalization(node: NodeProto, ctx: Vectorizer) -> None:
     ctx.again(node, axes=[shifted(axis) for axis in axes or []])
 
 
-@batched("CumSum", "CumProd")
-def running(node: NodeProto, ctx: Vectorizer) -> None:
-    """The axis is a scalar input."""
-    ctx.only_rows(node, 1)
-    ctx.again(node, [node.input[0], shifted_input(ctx, node.input[1])])
-
-
 @batched("TopK")
 def top_k(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis moves; k is the same for all rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.ir.operators import op_of
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 
@@ -14,12 +13,8 @@ from passes.vectorize.vectorizer import Vectorizer, batched
 )
 def sequence(node: NodeProto, ctx: Vectorizer) -> None:
     """Rows may disagree on how many elements there are, and where."""
-    ctx.refuse(
-        "no-batching-rule",
-        f"{op_of(node)} {list(node.output)} would keep the rows in a sequence or optional, "
-        "which has no axes",
-        *node.output,
-    )
+    what = "would keep the rows in a sequence or optional, which has no axes"
+    ctx.refuse_node("no-batching-rule", node, what)
 
 
 @batched("OptionalGetElement")

@@ -51,9 +51,9 @@ def squeeze(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.name_as(x, node.output[0])
 
 
-@batched("Unsqueeze")
-def unsqueeze(node: NodeProto, ctx: Vectorizer) -> None:
-    """The axes count in the result and move by one."""
+@batched("CumProd", "CumSum", "Unsqueeze")
+def with_axes(node: NodeProto, ctx: Vectorizer) -> None:
+    """The axes are an input; they move by one, and those of Unsqueeze count in the result."""
     ctx.only_rows(node, 1)
     ctx.again(node, [node.input[0], shifted_input(ctx, node.input[1])])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -451,9 +452,8 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
             applied = replace(applied, trial=replace(trial, status="mismatch", sentence=sentence))
         return applied
     sides = (f"before in the {AUTHORITY} executor", "after")
-    measured = evidence.agreement(
-        original.outcome, actual, NEAR_ACROSS, sides, measured_in=AUTHORITY
-    )
+    measure = partial(evidence.agreement, original.outcome, sides=sides, measured_in=AUTHORITY)
+    measured = measure(actual, NEAR_ACROSS)
     differences = measured.comparison.differences
     if differences and original.outcome.idle and evidence.reference.status == "compared":
         note = Note(f"{evidence.executor} {_SIZES_OF_NOTHING}", differences[0].sentence)
@@ -463,9 +463,7 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
         kept, count = with_nan(original.outcome, original.outcome, actual)
         if count:  # as where the original answers here: see `lost-nan`
             applied = _noted(applied, f"{evidence.executor} makes numbers of NaN", differences)
-            measured = evidence.agreement(
-                original.outcome, kept, NEAR_ACROSS, sides, measured_in=AUTHORITY
-            )
+            measured = measure(kept, NEAR_ACROSS)
             differences = measured.comparison.differences
             if not differences and measured.comparison.elements <= count:
                 trial = replace(trial, status="not run", sentence="every element is NaN")

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.ir import scope
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
 
 #: Constants of at most so many elements are numbers that a model compares or counts with.

@@ -18,8 +18,8 @@ from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
 from passes.verify.inputs.arrays import IntStyle, Manner, Style, is_float
 from passes.verify.inputs.draw import Case, why_not
-from passes.verify.prove.integers import polynomial
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms.integers import polynomial
+from passes.verify.prove.terms.term import Term, subterms
 
 #: A size, by its name or by its input and axis; or the number that an input holds.
 Unknown = tuple[str, object]

@@ -19,14 +19,14 @@ from onnx import (
     numpy_helper,
 )
 
-from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.versions import OLDEST_OPSET
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.arrays import Array, NotProvable, constant
-from passes.verify.prove.terms import Term, subterms
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.arrays import Array, NotProvable, constant
+from passes.verify.prove.terms.term import Term, subterms
 
 Values = dict[str, Array]
 
@@ -82,6 +82,10 @@ class Call:
         """The operator, with its domain unless that is ONNX's."""
         return op_of(self.node)
 
+    def cannot(self, code: str, sentence: str) -> NotProvable:
+        """An end of the proof at this node."""
+        return self.evaluator.cannot(code, sentence)
+
     def array(self, position: int) -> Array:
         """An input that the operator needs."""
         found = self.optional(position)
@@ -97,9 +101,7 @@ class Call:
         """See that arrays have one element type. Raises NotProvable."""
         found = sorted({array.dtype for array in arrays})
         if len(found) > 1:
-            raise NotProvable(
-                "type", f"{self.evaluator.place()}: operands are {' and '.join(found)}"
-            )
+            raise self.cannot("type", f"operands are {' and '.join(found)}")
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis that may count from the end."""
@@ -110,9 +112,7 @@ class Call:
     def value(self, name: str) -> Array:
         """A value that the node sees. Raises NotProvable where there is none."""
         if name not in self.values:
-            raise NotProvable(
-                "model", f"{self.evaluator.place()}: it reads {name!r}, which does not exist"
-            )
+            raise self.cannot("model", f"it reads {name!r}, which does not exist")
         return self.values[name]
 
     def axes(self, axes: Iterable[int], rank: int) -> list[int]:
@@ -159,6 +159,7 @@ class Evaluator:
     is_vacuous: bool = False  # within a body that never runs
     non_empty: bool = False
     over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
+    read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
     # obligations
@@ -200,6 +201,7 @@ class Evaluator:
         if array.dtype != INT64:
             return array
         variables, value = array.generic()
+        self.read |= value.free
         condition = self.algebra.fits(value)
         if condition is not None:
             why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
@@ -220,9 +222,12 @@ class Evaluator:
     def _everywhere(
         self, array: Array, variables: Sequence[Term], condition: Term, why: str | Reason
     ) -> None:
+        each = condition
         for size, index in reversed(list(zip(array.shape, variables, strict=True))):
             condition = self.algebra.for_all(size, self.algebra.close([index], condition))
         self.require(condition, why)
+        if array.rank == 1 and not self.is_within:
+            self.algebra.know_of_each(array.shape[0], variables[0], each)
 
     @property
     def is_within(self) -> bool:
@@ -254,10 +259,8 @@ class Evaluator:
         while atom.op in ("and", "or", "not", "ite"):
             atom = atom.args[0]
         if condition.free:
-            raise NotProvable(
-                "decision",
-                f"{self.place()}: an iteration or index decides whether {why}: {condition}",
-                condition,
+            raise self.cannot(
+                "decision", f"an iteration or index decides whether {why}: {condition}", condition
             )
         raise Fork(self.algebra.choice(atom) or atom)
 
@@ -268,9 +271,7 @@ class Evaluator:
             NotProvable: it may not.
         """
         if not self.decide(condition, why):
-            raise NotProvable(
-                "operator", f"{self.place()}: it is not shown that {why}: {condition}"
-            )
+            raise self.cannot("operator", f"it is not shown that {why}: {condition}")
 
     def runs_over(self, assumption: str, *sizes: Term) -> None:
         """Note what is assumed of an operator of which a size may be 0."""
@@ -286,12 +287,16 @@ class Evaluator:
         """The node that is evaluated."""
         return "".join((MAIN, *self.path))
 
+    def cannot(self, code: str, sentence: str, *terms: Term) -> NotProvable:
+        """An end of the proof at the node that is evaluated."""
+        return NotProvable(code, f"{self.place()}: {sentence}", *terms)
+
     # graphs
 
     def constants(self, graph: GraphProto) -> Values:
         """The initializers of a graph."""
         if graph.sparse_initializer:
-            raise NotProvable("sparse", f"{self.place()}: a sparse initializer is not modelled")
+            raise self.cannot("sparse", "a sparse initializer is not modelled")
         return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
 
     def run(
@@ -321,16 +326,14 @@ class Evaluator:
     def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
         for name in node.input:
             if name and name not in values:
-                raise NotProvable(
-                    "model", f"{self.place()}: it reads {name!r}, which does not exist"
-                )
+                raise self.cannot("model", f"it reads {name!r}, which does not exist")
         inputs = [values[name] if name else None for name in node.input]
         for function in self.model.proto.functions:
             if function_key(function) == called_key(node):
                 return self._called(function, node, inputs)
         handler = _TABLE.get(op_of(node))
         if op_of(node) == "Constant" and len(node.attribute) != 1:
-            raise NotProvable("model", f"{self.place()}: a Constant has no value, or several")
+            raise self.cannot("model", "a Constant has no value, or several")
         tensor = constant_tensor(node)
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]
@@ -374,30 +377,21 @@ def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 
 def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node of a function with the attributes that its caller chooses."""
+    """A node of a function with the attributes that its caller chooses, also in its bodies."""
     made = NodeProto()
     made.CopyFrom(node)
     del made.attribute[:]
     for one in node.attribute:
-        if one.type == AttributeProto.GRAPH and _refers(one.g):
-            raise NotProvable(
-                "function", "a body has an attribute that the caller of its function chooses"
-            )
-        if not one.ref_attr_name:
-            made.attribute.append(one)
-        elif one.ref_attr_name in chosen:
-            new = made.attribute.add()
-            new.CopyFrom(chosen[one.ref_attr_name])
-            new.name = one.name
+        if one.ref_attr_name and one.ref_attr_name not in chosen:
+            continue
+        new = made.attribute.add()
+        new.CopyFrom(chosen[one.ref_attr_name] if one.ref_attr_name else one)
+        new.name = one.name
+        for graph in (new.g, *new.graphs):
+            nodes = [_bound(inner, chosen) for inner in graph.node]
+            del graph.node[:]
+            graph.node.extend(nodes)
     return made
-
-
-def _refers(graph: GraphProto) -> bool:
-    return any(
-        attribute.ref_attr_name or (attribute.type == AttributeProto.GRAPH and _refers(attribute.g))
-        for node in graph.node
-        for attribute in node.attribute
-    )
 
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
+from passes.verify.prove.certificates.guide import Choices
 from passes.verify.prove.drawn.proving import at_sizes
 from passes.verify.prove.draws import cases_of
-from passes.verify.prove.guide import Choices
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
 from passes.verify.prove.prover import Attempt, attempt

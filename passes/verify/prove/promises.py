@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given
+from passes.binding.dims import declare_sizes, dims_of_inputs, write_sizes
+from passes.binding.inputs import Binding, as_given
 from passes.choices import Assumption, RuleOptions
-from passes.dims import declare_sizes, dims_of_inputs, write_sizes
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -51,7 +51,7 @@ class Promises:
             min(trips, default=None),
             any(Assumption.non_empty in one.assume for one in options),
             next((one.check_output for one in options if one.check_output), ""),
-            tuple(f"{one}: so in both models" for one in dict.fromkeys(facts)),
+            tuple(f"{one}: both models are bound to it" for one in dict.fromkeys(facts)),
         )
 
     def __bool__(self) -> bool:

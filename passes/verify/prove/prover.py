@@ -20,21 +20,21 @@ from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
-from passes.verify.prove import loops, operators  # the table of operators
-from passes.verify.prove.algebra import Algebra, Contradiction, Manner
-from passes.verify.prove.arrays import Array, NotProvable, parameter
-from passes.verify.prove.conditions import MOST_PARTS
+from passes.verify.prove import operators  # the table
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.verify.prove.draws import NO_CLUES, Clues
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
-from passes.verify.prove.formula import difference, formula
-from passes.verify.prove.guide import Choices, DoesNotHold, End, Following, Guide
+from passes.verify.prove.loops.relations import Relations
 from passes.verify.prove.promises import NO_PROMISES, Promises
 from passes.verify.prove.proof import Proof
-from passes.verify.prove.relations import Relations
 from passes.verify.prove.scope import Scope
-from passes.verify.prove.terms import OutOfTime, Term, subterms
+from passes.verify.prove.terms.algebra import Algebra, Contradiction, Manner
+from passes.verify.prove.terms.arrays import Array, NotProvable, parameter
+from passes.verify.prove.terms.conditions import MOST_PARTS
+from passes.verify.prove.terms.formula import difference, formula
+from passes.verify.prove.terms.term import OutOfTime, Term, subterms
 
-__all__ = ["Attempt", "Proof", "attempt", "loops", "operators", "prove"]
+__all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
@@ -360,7 +360,12 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
+    some = algebra.all(algebra.ge0(algebra.sub(size, algebra.one)) for size in left.shape)
+    sides = left.at(at), right.at(at)  # of arrays that other outputs read, whatever this one's size
+    with algebra.assuming(some) as possible:
+        if possible:
+            old, new = (algebra.subst(side, {}, whole=True) for side in sides)
+            _equal(guide, name, (old, new), variables, ())
 
 
 def _equal(
@@ -466,6 +471,7 @@ def _is_plain(term: Term) -> bool:
         "st",
         "trips",
     }
-    return all(one.op in plain or not one.free for one in subterms(term)) and not any(
-        one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free
-    )
+    return all(
+        one.op in plain or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
+        for one in subterms(term)
+    ) and not any(one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from passes.choices import ProofScope
@@ -10,6 +12,18 @@ from passes.choices import ProofScope
 #: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
 #: to the order of sums and products at drawn sizes.
 Method = Literal["symbolic", "terms", "field"]
+#: The most characters of sizes or conditions in a sentence.
+_LONGEST = 50
+
+
+def first_of(parts: Sequence[str], separator: str) -> str:
+    """As many parts as a sentence has room for, the first one at least, and the number of the
+    others."""
+    ends = accumulate(len(f"{part}{separator}") for part in parts)
+    kept = max(1, sum(end <= _LONGEST for end in ends))
+    first = parts[0] if len(parts[0]) <= _LONGEST else f"{parts[0][:_LONGEST]}..."
+    more = [f"{len(parts) - kept} more"] if len(parts) > kept else []
+    return separator.join([first, *parts[1:kept], *more])
 
 
 @dataclass(frozen=True)
@@ -57,12 +71,17 @@ class Scope:
             return ProofScope.summation
         return ProofScope.sizes if self.method == "terms" else ProofScope.all
 
+    @property
+    def sizes(self) -> str:
+        """The drawn sizes, all of them; empty if there are none."""
+        return "; ".join(map(str, self.draws))
+
     def sentence(self) -> str:
-        """The scope in words, after `proven`."""
+        """The scope in words, after `proven`; of many sizes, the first ones."""
         if self.method == "symbolic":
             order = ", up to the order of summation" if self.regrouped else ""
             return f"for all inputs, sizes and trip counts{order}"
-        where = f"at sizes {'; '.join(map(str, self.draws))}"
+        where = f"at sizes {first_of([*map(str, self.draws)], '; ')}"
         if self.decisions:
             where += f", for at most {self.decisions} conditions on floats in a run"
         if self.method == "terms":

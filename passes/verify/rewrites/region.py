@@ -9,7 +9,6 @@ import numpy as np
 from onnx import (
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
     TensorProto,
     TensorShapeProto,
     TypeProto,
@@ -22,21 +21,17 @@ from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
-from passes.ir.calls import called_functions
+from passes.ir.closed import cut_out
 from passes.ir.constants import Constants
-from passes.ir.imports import import_contrib
 from passes.ir.names import Names
-from passes.ir.operators import plain_domain
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
-from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
-from passes.types.likeness import digest_up_to_names
 from passes.types.value_types import INFERRED, Dim, dims_of, is_known, tensor_type
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 from passes.verify.inputs.hints import hints_for
-from passes.writing.splicing import list_initializers
+from passes.verify.rewrites.likeness import digest_up_to_names
 
 
 class CannotCut(Exception):
@@ -204,14 +199,6 @@ def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
     return ValueInfoProto(name=name, type=round_.types.of(scope, name))
 
 
-def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:
-    """The opsets of the graph or function that `top` is, and of what else the model calls."""
-    position = int(top.key[0])
-    own = list(model.functions[position - 1].opset_import if position else model.opset_import)
-    known = {plain_domain(entry.domain) for entry in own}
-    return own + [one for one in model.opset_import if plain_domain(one.domain) not in known]
-
-
 def _model(
     model: ModelProto,
     top: Scope,
@@ -223,10 +210,5 @@ def _model(
     """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.closed`):
     both sides have the same ones, whether or not each reads them all."""
     graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
-    if model.ir_version < FREE_INITIALIZERS:
-        list_initializers(graph)
-    made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
-    made.graph.CopyFrom(graph)
-    import_contrib(made)
-    made.functions.extend(called_functions(model, [made.graph]))
-    return made
+    position = int(top.key[0])
+    return cut_out(model, graph, model.functions[position - 1] if position else None)

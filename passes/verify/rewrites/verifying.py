@@ -38,11 +38,11 @@ from passes.verify.rewrites.promises import (
 )
 from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.rewrites.uses import Uses
+from passes.verify.rewrites.weight_file import WeightFile
 from passes.verify.runtimes.comparing import Compared, compared
 from passes.verify.signature import inputs as signature_inputs
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
-from passes.verify.weight_file import WeightFile
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5

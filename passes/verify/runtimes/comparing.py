@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.binding import Binding, as_given
+from passes.binding.inputs import Binding, as_given
 from passes.check import load_checked
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CannotRun, Executor

@@ -3,7 +3,7 @@ alone.
 
 Another distribution registers one by an entry point of the group `passes.executors`: its name, and
 a module with the functions of `passes.verify.runtimes.tract`; where it has a `READS_FOLDER` that is
-true, as `passes.verify.onnxruntime.session` has, it reads weights from the folder of a job."""
+true, as `passes.verify.runtimes.onnxruntime` has, it reads weights from the folder of a job."""
 
 from __future__ import annotations
 

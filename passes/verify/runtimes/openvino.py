@@ -14,8 +14,8 @@ from passes.verify.runtimes.worker import Job
 
 # OpenVINO reports its imports over the network, from a forked process that may never end. It has a
 # stand-in for where the package that does so is not installed.
-sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
-import openvino  # noqa: E402
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # the import fails then
+import openvino  # noqa: E402  # after that
 
 _SETTINGS = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, Self
 
 from onnx import ModelProto
 
@@ -118,7 +118,8 @@ class ProcessExecutor:
             raise ModelFailed(answer[1])
         if answer[0] == "cannot":
             raise CannotRun(answer[1])
-        return cast("dict[str, Value]", answer[1])
+        outputs: dict[str, Value] = answer[1]
+        return outputs
 
     def _job(self, model: ModelProto, base_dir: Path | None) -> Job:
         """A job without the model and what it is fed: what names the model is found out once."""
@@ -159,6 +160,9 @@ class WorkerProcess:
             stderr=subprocess.DEVNULL,
             env=_environment(),
         )
+        assert self._process.stdin is not None  # both are pipes
+        assert self._process.stdout is not None
+        self._questions, self._answers = self._process.stdin, self._process.stdout
         self._lock = threading.Lock()
         self._deadline: float | None = None
         self._timed_out = False
@@ -179,22 +183,22 @@ class WorkerProcess:
         """Ask and wait. Raises CannotRun where the worker dies or has to be killed."""
         # A worker that died while the job was written is noticed by the read.
         with contextlib.suppress(OSError):
-            send(cast(BinaryIO, self._process.stdin), job)
+            send(self._questions, job)
         return self._receive(timeout)
 
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):  # unsent bytes to a dead process
-                    stream.close()
+        for stream in (self._questions, self._answers):
+            with contextlib.suppress(OSError):  # unsent bytes to a dead process
+                stream.close()
 
     def _receive(self, timeout: float | None) -> tuple[Any, ...]:
         with self._lock:
             self._deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            return cast("tuple[Any, ...]", receive(cast(BinaryIO, self._process.stdout)))
+            answer: tuple[Any, ...] = receive(self._answers)
+            return answer
         except EOFError as error:
             code = self._process.wait()
             if self._timed_out:

@@ -18,7 +18,7 @@ from passes.ir.protos import copied
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify.executor import Executor
-from passes.verify.prove.loops import SCANS_NOTHING
+from passes.verify.prove.loops.recurrences import SCANS_NOTHING
 from passes.verify.prove.operators.cells import CELLS_NOTHING
 from passes.verify.prove.prover import Proof, prove
 from tests.instruments.definedness.change import Change, sites

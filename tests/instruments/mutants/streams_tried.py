@@ -15,9 +15,18 @@ from tests.instruments.mutants.targets import STREAM, Target
 from tests.instruments.mutants.trial import Outcome
 
 #: The modules that are changed; what compares chunks with the whole is not.
-_MODULES = ("with_states", "frame_by_frame", "streamer", "states", "stream", "observed", "plan")
+_MODULES = (
+    "with_states",
+    "frame_by_frame",
+    "frames_counted",
+    "streamer",
+    "states",
+    "stream",
+    "observed",
+    "plan",
+)
 #: Test modules, and options with which each of their models is tried.
-_TESTS = ("test_stream", "test_look_ahead", "test_speech")
+_TESTS = ("test_stream", "test_look_ahead", "test_speech", "test_frames_counted")
 _OPTIONS: tuple[dict[str, Any], ...] = ({}, {"chunk": 2}, {"each": True})
 _KEY = "options of stream"
 _SEEDS = range(1, 5)

@@ -12,10 +12,10 @@ import numpy as np
 from onnx import ModelProto
 
 from passes import api
+from passes.binding.values import held
 from passes.choices import Batch, RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
 from passes.session import Result, Session
-from passes.values import held
 from tests.instruments.generate.feeds import SIZES, Feed
 
 #: Seconds that the tool's own verification may take.

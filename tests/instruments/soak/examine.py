@@ -18,7 +18,7 @@ from passes.ir import scope as scoping
 from passes.report import Report
 from passes.session import Mismatch, NotProduced, NotVerified, Result
 from passes.verify.executor import Executor
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from tests.instruments.generate.model import Generated
 from tests.instruments.soak.commands import Command

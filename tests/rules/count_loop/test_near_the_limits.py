@@ -22,7 +22,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.rule import Site
 from passes.testing import as_model
-from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 Feeds = Mapping[str, np.ndarray]

@@ -296,6 +296,22 @@ def test_what_tracing_wrote_out_becomes_a_scan(name: str) -> None:
     assert len(after.graph.node) < len(model.graph.node) / 2
 
 
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("traced_lstm_from_zeros.opset18", []),
+        ("traced_slstm.opset13", []),
+        ("traced_liquid_cell.opset13", ["Softplus"] * 4 + ["Mul"] * 2 + ["Add"]),
+    ],
+)
+def test_a_first_step_that_was_computed_in_part_is_a_step_of_the_loop(
+    name: str, before: list[str]
+) -> None:
+    model = onnx.load(GOLDEN / "exported" / "torch" / f"{name}.onnx")
+    kinds = [node.op_type for node in rerolled(model).graph.node if node.op_type != "Constant"]
+    assert sorted(kinds) == sorted([*before, "Scan"])
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", UNROLLED, ids=lambda path: path.name.split(".")[0])
 def test_recurrences_that_were_unrolled_are_loops_again(path: Path) -> None:
@@ -343,3 +359,28 @@ g (float[1,2] h, float[5,2] x) => (float[5,2] y) {
 def test_what_is_read_after_the_loop_is_still_computed() -> None:
     result = assert_rewrite(LAST_DIFFERS, pipeline="reroll")
     assert loops_in(result.model) == 1
+
+
+#: Steps of which the last one does not look up the next state, at a place that may not exist.
+LOOKED_UP = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] d, float[2] x) => (float[2] y, int64[2] i3) {
+    s0 = Add (d, x) t0 = Tanh (s0) p0 = Mul (t0, d) i0 = Cast <to = 7> (p0)
+    d0 = GatherElements (t0, i0)
+    s1 = Add (d0, x) t1 = Tanh (s1) p1 = Mul (t1, d0) i1 = Cast <to = 7> (p1)
+    d1 = GatherElements (t1, i1)
+    s2 = Add (d1, x) t2 = Tanh (s2) p2 = Mul (t2, d1) i2 = Cast <to = 7> (p2)
+    d2 = GatherElements (t2, i2)
+    s3 = Add (d2, x) t3 = Tanh (s3) p3 = Mul (t3, d2) i3 = Cast <to = 7> (p3)
+    y = Neg (p3)
+}
+"""
+
+
+def test_a_last_copy_gets_no_node_that_may_fail() -> None:
+    graph = passes.reroll(as_model(LOOKED_UP), verify=False).model.graph
+    assert "Tanh" in [node.op_type for node in graph.node]
+    old = "d{0} = GatherElements (t{0}, i{0})"
+    safe = {old.format(step): f"d{step} = Sub (t{step}, p{step})" for step in range(3)}
+    graph = rerolled(as_model(changed(LOOKED_UP, safe))).graph
+    assert "Tanh" not in [node.op_type for node in graph.node]

@@ -11,6 +11,7 @@ import pytest
 from passes.ir.model import Model
 from passes.verify.prove.drawn.proving import prove_at_sizes
 from passes.verify.prove.proof import Proof
+from passes.verify.prove.scope import Draw, Scope
 from tests.instruments.mutants.outcomes import Pair, pairs
 from tests.instruments.proven import golden_pairs, prove_in_turn, sides
 from tests.verify.prove.test_false_proofs import FALSE_PROOFS
@@ -213,7 +214,7 @@ def test_whole_numbers_that_decide_sizes_are_drawn_and_named() -> None:
     found = proof(text, text)
     numbers = {dict(draw.elements)["n"] for draw in found.scope.draws}
     assert {(0,), (1,), (2,), (3,)} <= numbers
-    assert "n = 3" in found.sentence()
+    assert "n = 3" in found.rests_on[0]
 
 
 def test_whole_numbers_that_are_only_computed_with_are_free() -> None:
@@ -227,6 +228,28 @@ def test_sizes_that_floats_decide_are_not_provable() -> None:
         n = Cast <to = 7> (x) s = Reshape (n, z) y = ConstantOfShape (s) }"""
     found = proof(text, text)
     assert (found.verdict, found.code) == ("not-provable", "decision")
+
+
+def test_a_sentence_has_the_first_sizes_and_the_lines_after_it_all() -> None:
+    few = Scope("terms", (Draw((("x", (2, 2)),)), Draw((("x", (0, 2)),))))
+    found = Proof("proven", paths=2, scope=few)
+    assert found.sentence() == "proven for all floats at sizes x[2,2]; x[0,2] (2 cases)"
+    assert found.rests_on == []
+    many = Scope("terms", tuple(Draw((("sequence", (size, 8)),)) for size in range(9)))
+    found = Proof("proven", paths=9, scope=many)
+    assert found.sentence() == (
+        "proven for all floats at sizes sequence[0,8]; sequence[1,8]; sequence[2,8]; 6 more"
+        " (9 cases)"
+    )
+    assert found.rests_on == [f"sizes: {many.sizes}"]
+    assert many.sizes.endswith("sequence[7,8]; sequence[8,8]")
+
+
+def test_a_sentence_has_the_first_conditions() -> None:
+    found = Proof("not-provable", "budget", where=["T >= 1", "B >= 17", "x" * 90, "T >= 2"])
+    assert found.sentence() == "not-provable: budget; if T >= 1 and B >= 17 and 2 more"
+    found = Proof("not-provable", "budget", where=["x" * 90])
+    assert found.sentence() == f"not-provable: budget; if {'x' * 50}..."
 
 
 def test_the_widest_scope_is_told() -> None:

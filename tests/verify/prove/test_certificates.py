@@ -21,12 +21,12 @@ import passes
 from passes.builds import schemas
 from passes.chain import CannotCertify
 from passes.ir.model import Model
-from passes.verify.prove import certificate
-from passes.verify.prove.algebra import Manner
-from passes.verify.prove.certificate import BadCertificate, Certificate, digest
+from passes.verify.prove.certificates import certificate
+from passes.verify.prove.certificates.certificate import BadCertificate, Certificate, digest
+from passes.verify.prove.certificates.guide import Choices, DoesNotHold
 from passes.verify.prove.drawn.proving import prove_at_sizes
-from passes.verify.prove.guide import Choices, DoesNotHold
 from passes.verify.prove.prover import attempt
+from passes.verify.prove.terms.algebra import Manner
 from tests.instruments.proven import FOLDER, ROOT, golden_pairs, sides
 
 #: Pairs with cases, relations between loops, parts of indices, and early exits.
@@ -98,7 +98,7 @@ def test_it_has_a_schema() -> None:
 
 
 def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    from passes.verify.prove.relations import Relations
+    from passes.verify.prove.loops.relations import Relations
 
     def searched(*_: object) -> Iterator[object]:
         yield pytest.fail("a relation is sought")
@@ -115,14 +115,14 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (lambda it: it.update(version=2), "version 2"),
         (lambda it: it.update(before="0" * 64), "another model before"),
-        (lambda it: it["choices"]["cases"].pop(), "there is nothing about"),
+        (lambda it: it["choices"]["cases"].pop(), "it has nothing on the case `T >= 1`"),
         (
             lambda it: it["choices"]["cases"].append(it["choices"]["cases"][-1]),
             "its choices.cases.3 is .*, that of the proof null",
         ),
         (
             lambda it: it["choices"]["cases"][-1]["decisions"].pop(),
-            "there is nothing about",
+            "it has nothing on the case `T >= 1`",
         ),
         (
             lambda it: it["choices"]["cases"][0].update(ends="equal", by=None),
@@ -161,12 +161,12 @@ def test_a_changed_relation_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_a_missing_relation_is_not_sought() -> None:
-    with pytest.raises(DoesNotHold, match="does not hold, it is not proven: element"):
+    with pytest.raises(DoesNotHold, match="does not hold here; not proven: element"):
         checked("flatten-scan/captures", lambda it: it["choices"]["cases"][0]["relations"].clear())
 
 
 def test_a_missing_part_of_an_output_is_refused() -> None:
-    with pytest.raises(DoesNotHold, match="does not state to study 'numbers' by i mod 2"):
+    with pytest.raises(DoesNotHold, match="does not divide the output 'numbers' by i mod 2"):
         checked(
             "unroll-partial/vector_iteration",
             lambda it: [case.update(splits=[]) for case in it["choices"]["cases"]],
@@ -231,7 +231,7 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
 
 
 def test_bound_inputs_have_no_certificate() -> None:
-    with pytest.raises(CannotCertify):
+    with pytest.raises(CannotCertify, match="a proof with bound inputs has no certificate"):
         passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, dims={"T": 3})
 
 
@@ -263,7 +263,7 @@ def test_a_proof_at_drawn_sizes_is_disproven_at_others() -> None:
     proof = prove_at_sizes(before, after)
     assert proof.is_proven
     forged = Certificate.of(before, after, proof, None, 20)
-    with pytest.raises(DoesNotHold, match=r"it is disproven by x: float32\[122\]"):
+    with pytest.raises(DoesNotHold, match=r"does not hold here; disproven by x: float32\[122\]"):
         forged.check(before, after)
 
 
@@ -278,3 +278,8 @@ def test_a_sentence_shows_no_control_characters_of_a_certificate() -> None:
         checked("lower/sum", lambda it: it["assumed"].append("\x9b31m\n" * 9999))
     assert str(found.value).isprintable()
     assert len(str(found.value)) < 300
+
+
+def test_a_proof_that_rests_on_promises_has_no_certificate() -> None:
+    with pytest.raises(CannotCertify, match="a proof with --assume non-empty has no certificate"):
+        passes.lower(FOLDER / "lower/sum.before.onnxtxt", certify=True, assume=["non-empty"])

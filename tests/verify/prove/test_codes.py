@@ -8,13 +8,27 @@ from pathlib import Path
 import pytest
 
 from passes.cli.explanation import explanation
-from passes.verify.prove.codes import CODES, table
+from passes.verify.prove.proof import CODES
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- codes of proofs -->\n", "<!-- end of codes of proofs -->\n"
 #: The position of the code among the arguments.
-GIVES = {"NotProvable": 0, "_Unproven": 0, "Unequal": 0, "NotShown": 0, "Proof": 1, "why": 0}
+GIVES = {
+    "NotProvable": 0,
+    "_Unproven": 0,
+    "Unequal": 0,
+    "NotShown": 0,
+    "Proof": 1,
+    "why": 0,
+    "cannot": 0,
+}
+
+
+def table() -> str:
+    """The codes as a table in Markdown."""
+    rows = [f"| `{code}` | {meaning} |\n" for code, meaning in CODES.items()]
+    return "".join(["| code | meaning |\n", "|---|---|\n", *rows])
 
 
 def given() -> set[str]:

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 from passes.ir.model import Model
-from passes.verify.prove.loops import SCANS_NOTHING
+from passes.verify.prove.loops.recurrences import SCANS_NOTHING
 from passes.verify.prove.operators.cells import CELLS_NOTHING
 from passes.verify.prove.prover import ALWAYS, Proof, prove
 

@@ -98,6 +98,8 @@ def test_inputs_that_break_a_promise_disprove_nothing() -> None:
     before, after = parsed(SUM), parsed(TWO)
     assert passes.prove(before, after, executor="reference").verdict == "disproven"
     assert passes.prove(before, after, executor="reference", max_trips=2).is_proven
+    with pytest.raises(ValueError, match="executor is 'numpy', not one of reference, onnxruntime"):
+        passes.prove(before, after, executor="numpy", max_trips=2)
     three = changed(TWO, {"Greater (trips, one)": "Greater (trips, zero)"})
     found = passes.prove(before, parsed(three), executor="reference", max_trips=2)
     assert found.verdict == "disproven"
@@ -139,7 +141,7 @@ def test_promises_of_commands_one_after_the_other() -> None:
         RuleOptions(max_trips=8, dims={"T": 4}),
         RuleOptions(assume=(Assumption.non_empty,), max_trips=5),
     ]
-    given = ("--dim T=4: so in both models",)
+    given = ("--dim T=4: both models are bound to it",)
     assert Promises.of(options) == Promises(5, non_empty=True, given=given)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import onnx.parser
 import pytest
 
-from passes.verify.prove.arrays import NotProvable
+from passes.verify.prove.terms.arrays import NotProvable
 from tests.verify.prove.meaning import disagreement, drawn
 from tests.verify.prove.test_wrong_pairs import HEAD, proof
 from tests.written import changed

@@ -25,7 +25,7 @@ from passes.verify.prove.drawn.symbols import (
     numbers,
     wrap,
 )
-from passes.verify.prove.loops import SCANS_NOTHING
+from passes.verify.prove.loops.recurrences import SCANS_NOTHING
 from passes.verify.prove.operators.cells import CELLS_NOTHING
 from passes.verify.prove.scope import Draw
 from passes.verify.reference.value_types import element_dtype

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.prove.algebra import EXACT_OPERATORS
 from passes.verify.prove.drawn.symbols import Terms, name_of, numbers
 from passes.verify.prove.families import ACTIVATIONS
+from passes.verify.prove.terms.algebra import EXACT_OPERATORS
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
 
@@ -24,8 +24,6 @@ _ACTIVATIONS = {name.lower(): name for name in ACTIVATIONS}
 
 class Element:
     """One element: its term, and where that was made."""
-
-    __hash__ = None  # type: ignore[assignment]  # compared by terms
 
     def __init__(self, terms: Terms, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
         self.terms = terms

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array, Ended, Value
-from passes.verify.prove.algebra import COMMUTE, LOSSLESS
+from passes.verify.prove.terms.algebra import COMMUTE, LOSSLESS
 from passes.verify.reference.value_types import blank, element_dtype
 
 #: The number that kernels fill arrays with: the zero of the dtype.

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, defs
 
-from passes.verify.prove.algebra import INT64, Algebra
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, attributes_of, operator
 from passes.verify.prove.families import ACTIVATIONS
+from passes.verify.prove.loops.closed_forms import State
+from passes.verify.prove.loops.states import Iteration, before, solved
 from passes.verify.prove.operators.elementwise import exact
 from passes.verify.prove.operators.reductions import ROWS, dot
-from passes.verify.prove.states import Iteration, State, before, solved
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64, Algebra
+from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.term import Term
 
 #: What the verdict tells of them; their documents leave the order of sums open.
 CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states, then peepholes"
@@ -160,14 +161,10 @@ def cell(call: Call) -> list[Array]:
     ways = _DIRECTIONS.get(call.attributes["direction"], ())
     first = bool(call.attributes.get("layout"))
     if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} of {x.dtype} is not modelled"
-        )
+        raise call.cannot("operator", f"{op} of {x.dtype} is not modelled")
     clip = call.attributes.get("clip")
     if clip is not None and not clip > 0:
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: a clip of 0 or less is not modelled"
-        )
+        raise call.cannot("operator", "a clip of 0 or less is not modelled")
     time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(2).shape[2]
     _fits(call, len(ways), batch, hidden)
     functions = _activations(call, len(ways))
@@ -265,7 +262,8 @@ def _run(
     names = ("h", "c")[: len(starts)]
     placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
-    step = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}[call.op]
+    kinds: dict[str, Callable[..., list[Term]]]
+    kinds = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}
     memo: dict[Indices, list[Term]] = {}
 
     def made(number: int, at: Indices) -> Term:
@@ -278,7 +276,7 @@ def _run(
                 )
                 for state in states
             ]
-            memo[at] = step((one.time(algebra.lift(index)), b, j), *reads)  # type: ignore[operator]  # one for each cell
+            memo[at] = kinds[call.op]((one.time(algebra.lift(index)), b, j), *reads)
         return memo[at][number]
 
     def runs(iteration: Term, b: Term) -> Term:
@@ -343,9 +341,7 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
         if array is None:
             continue
         if array.rank != len(sizes) or array.dtype != call.array(0).dtype:
-            raise NotProvable(
-                "operator", f"{call.evaluator.place()}: an input of {op} has another rank or type"
-            )
+            raise call.cannot("operator", f"an input of {op} has another rank or type")
         for size, own in zip(sizes, array.shape, strict=True):
             if size is not own:
                 call.evaluator.assumed.add(FITS)
@@ -358,9 +354,7 @@ def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
     if found is None:
         return None
     if found.rank != 1 or found.dtype not in ("int32", INT64):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: lengths are {found.dtype} of rank {found.rank}"
-        )
+        raise call.cannot("operator", f"lengths are {found.dtype} of rank {found.rank}")
     call.evaluator.given(
         algebra.eq0(algebra.sub(batch, found.shape[0])), "there are as many lengths as rows"
     )
@@ -387,10 +381,7 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     given = call.attributes.get("activations")
     names = [one.decode() for one in given] if given else [*default] * ways
     if len(names) < len(default) * ways or not ways:
-        raise NotProvable(
-            "operator",
-            f"{call.evaluator.place()}: {len(names)} activations, not {len(default) * ways}",
-        )
+        raise call.cannot("operator", f"{len(names)} activations, not {len(default) * ways}")
     lists = {n: iter(call.attributes.get(f"activation_{n}") or ()) for n in ("alpha", "beta")}
     found = [_activation(call, name, lists) for name in names]
     size = len(default)
@@ -400,13 +391,11 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
 def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
     names = [name for name in ACTIVATIONS if name.lower() == written.lower()]
     if not names:
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: the activation {written!r} is not modelled"
-        )
+        raise call.cannot("operator", f"the activation {written!r} is not modelled")
     (name,) = names
     given = {one: next(lists[one], None) for one in ACTIVATIONS[name]}
     if name in _NO_DEFAULT and None in given.values():
-        raise NotProvable("operator", f"{call.evaluator.place()}: {name} has no parameters")
+        raise call.cannot("operator", f"{name} has no parameters")
     algebra, dtype = call.algebra, call.array(0).dtype
 
     def op(name: str, *args: Term) -> Term:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
 from passes.verify.prove.families import (
     ARITHMETIC,
@@ -17,7 +15,10 @@ from passes.verify.prove.families import (
     WITHOUT_BROADCASTING,
     cast_attributes,
 )
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.numbers import SMALL
+from passes.verify.prove.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
@@ -146,7 +147,7 @@ def arithmetic(call: Call) -> list[Array]:
     may_fail = op in ("Div", "Mod") and "int" in dtype
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
     if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
-        raise NotProvable("operator", f"{call.evaluator.place()}: {op} of {dtype} is not modelled")
+        raise call.cannot("operator", f"{op} of {dtype} is not modelled")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
@@ -168,7 +169,7 @@ def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
     """See that arrays have equal sizes. Raises NotProvable."""
     for array in arrays[1:]:
         if array.rank != arrays[0].rank:
-            raise NotProvable("operator", f"{call.evaluator.place()}: ranks differ")
+            raise call.cannot("operator", "ranks differ")
         for left, right in zip(arrays[0].shape, array.shape, strict=True):
             equal = call.algebra.eq0(call.algebra.sub(left, right))
             call.evaluator.given(equal, "operands have equal sizes")
@@ -185,9 +186,7 @@ def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
         low = algebra.sub(value, algebra.whole(lowest))
         positive[name] = algebra.is_not_negative(low)
     if not positive["by"] or (op == "Div" and not positive["value"]) or call.attributes.get("fmod"):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} of numbers of unknown sign is not modelled"
-        )
+        raise call.cannot("operator", f"{op} of numbers of unknown sign is not modelled")
     quotient = algebra.idiv if op == "Div" else algebra.imod
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
 
@@ -198,9 +197,7 @@ def prelu(call: Call) -> list[Array]:
     x = call.array(0)
     made = arithmetic(call)
     if made[0].rank != x.rank:
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: the slope has more axes than the data"
-        )
+        raise call.cannot("operator", "the slope has more axes than the data")
     for size, own in zip(made[0].shape, x.shape, strict=True):
         equal = call.algebra.eq0(call.algebra.sub(size, own))
         call.evaluator.given(equal, "the slope broadcasts to the data")
@@ -217,7 +214,10 @@ def comparison(call: Call) -> list[Array]:
         left, right, op = right, left, op.replace("Greater", "Less")
 
     def element(at: list[Term]) -> Term:
-        if left.dtype == INT64:
+        wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at
+        if left.dtype == INT64 or None not in wide:
+            at = [one for one in wide if one is not None]
+        if at[0].op == at[1].op == "poly":
             difference = algebra.sub(at[1], at[0])
             if op == "Equal":
                 return algebra.eq0(difference)
@@ -235,7 +235,7 @@ def logic(call: Call) -> list[Array]:
     """Bools are formulas."""
     algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
-        raise NotProvable("type", f"{call.evaluator.place()}: an operand of {op} is no bool")
+        raise call.cannot("type", f"an operand of {op} is no bool")
 
     def element(at: list[Term]) -> Term:
         if op == "Not":
@@ -262,7 +262,7 @@ def where(call: Call) -> list[Array]:
     condition, left, right = _given(call)
     call.alike(left, right)
     if condition.dtype != BOOL:
-        raise NotProvable("type", f"{call.evaluator.place()}: the condition is {condition.dtype}")
+        raise call.cannot("type", f"the condition is {condition.dtype}")
     return elementwise(call, [condition, left, right], left.dtype, lambda at: call.algebra.ite(*at))
 
 
@@ -273,7 +273,7 @@ def cast(call: Call) -> list[Array]:
     like = call.op == "CastLike"
     dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
     if x.dtype == "string" != dtype:
-        raise NotProvable("operator", f"{call.evaluator.place()}: numbers that strings tell")
+        raise call.cannot("operator", "a number that is read from a string is not modelled")
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
 
@@ -301,7 +301,7 @@ def clip(call: Call) -> list[Array]:
         numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
         bounds = [_scalar(call, x.dtype, one) for one in numbers]
     if any(bound is not None and bound.rank for bound in bounds):
-        raise NotProvable("operator", f"{call.evaluator.place()}: a bound is no scalar")
+        raise call.cannot("operator", "a bound is no scalar")
     given = [bound for bound in bounds if bound is not None]
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:

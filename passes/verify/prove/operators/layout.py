@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.operators.elementwise import broadcast
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL
+from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.term import Term
 
 
-def _moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
+def moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
     return [Array(x.algebra, x.dtype, tuple(shape), get)]
 
 
@@ -23,7 +23,7 @@ def transpose(call: Call) -> list[Array]:
     x = call.array(0)
     perm = list(call.attributes["perm"] or reversed(range(x.rank)))
     if sorted(perm) != list(range(x.rank)):
-        raise NotProvable("axis", f"{call.evaluator.place()}: the permutation names other axes")
+        raise call.cannot("axis", "the permutation names other axes")
 
     def get(indices: Sequence[Term]) -> Term:
         at = [x.algebra.zero] * x.rank
@@ -31,7 +31,7 @@ def transpose(call: Call) -> list[Array]:
             at[axis] = index
         return x.at(at)
 
-    return _moved(x, [x.shape[axis] for axis in perm], get)
+    return moved(x, [x.shape[axis] for axis in perm], get)
 
 
 @operator("Squeeze")
@@ -41,12 +41,10 @@ def squeeze(call: Call) -> list[Array]:
     given = call.numbers(1, "axes")
     if given is None:
         if any(x.algebra.number(size) is None for size in x.shape):
-            raise NotProvable(
-                "shape", f"{call.evaluator.place()}: the squeezed axes depend on sizes"
-            )
+            raise call.cannot("shape", "the squeezed axes depend on sizes")
         given = [axis for axis, size in enumerate(x.shape) if size is x.algebra.one]
     elif not given:
-        raise NotProvable("axis", f"{call.evaluator.place()}: the list of axes is empty")
+        raise call.cannot("axis", "the list of axes is empty")
     axes = call.axes(given, x.rank)
     for axis in axes:
         call.evaluator.same(x.shape[axis], x.algebra.one, "a squeezed axis has size 1")
@@ -57,7 +55,7 @@ def squeeze(call: Call) -> list[Array]:
             at.insert(axis, x.algebra.zero)
         return x.at(at)
 
-    return _moved(x, [size for axis, size in enumerate(x.shape) if axis not in axes], get)
+    return moved(x, [size for axis, size in enumerate(x.shape) if axis not in axes], get)
 
 
 @operator("Unsqueeze")
@@ -71,7 +69,7 @@ def unsqueeze(call: Call) -> list[Array]:
     for axis in axes:
         shape.insert(axis, x.algebra.one)
     kept = [axis for axis in range(rank) if axis not in axes]
-    return _moved(x, shape, lambda indices: x.at([indices[axis] for axis in kept]))
+    return moved(x, shape, lambda indices: x.at([indices[axis] for axis in kept]))
 
 
 @operator("Flatten")
@@ -80,7 +78,7 @@ def flatten(call: Call) -> list[Array]:
     x = call.array(0)
     axis = call.attributes["axis"]
     if not -x.rank <= axis <= x.rank:
-        raise NotProvable("axis", f"{call.evaluator.place()}: there is no axis {axis} of {x.rank}")
+        raise call.cannot("axis", f"there is no axis {axis} of {x.rank}")
     axis = axis + x.rank if axis < 0 else axis
     shape = [x.algebra.product(x.shape[:axis]), x.algebra.product(x.shape[axis:])]
     return [reshaped(call, x, shape)]
@@ -99,12 +97,10 @@ def reshape(call: Call) -> list[Array]:
             shape.append(None)
         elif known == 0 and copies:
             if axis >= x.rank:
-                raise NotProvable(
-                    "shape", f"{call.evaluator.place()}: a 0 of the target has no axis to copy"
-                )
+                raise call.cannot("shape", "a 0 of the target has no axis to copy")
             shape.append(x.shape[axis])
         elif known is not None and known < 0:
-            raise NotProvable("shape", f"{call.evaluator.place()}: the target has the size {known}")
+            raise call.cannot("shape", f"the target has the size {known}")
         else:
             if known is None and copies:
                 shape.append(_size(call, size, axis, x))
@@ -118,9 +114,7 @@ def reshape(call: Call) -> list[Array]:
         if len(given) != len(shape) - 1 or not call.evaluator.decide(
             positive, "the sizes besides -1 are positive"
         ):
-            raise NotProvable(
-                "shape", f"{call.evaluator.place()}: -1 of the target is ambiguous beside 0 or -1"
-            )
+            raise call.cannot("shape", "-1 of the target is ambiguous beside 0 or -1")
         rest = algebra.exact(whole, others)
         if rest is None:
             rest = algebra.idiv(whole, others)
@@ -140,7 +134,7 @@ def _size(call: Call, size: Term, axis: int, x: Array) -> Term:
     zero = algebra.eq0(size)
     if call.evaluator.decide(zero, "a size is 0") and axis < x.rank:
         return x.shape[axis]
-    raise NotProvable("shape", f"{call.evaluator.place()}: a computed size may be -1")
+    raise call.cannot("shape", "a computed size may be -1")
 
 
 def reshaped(call: Call, x: Array, shape: Sequence[Term]) -> Array:
@@ -209,7 +203,7 @@ def concat(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], first.rank)
     for one in arrays[1:]:
         if one.rank != first.rank:
-            raise NotProvable("shape", f"{call.evaluator.place()}: ranks differ")
+            raise call.cannot("shape", "ranks differ")
         for number, sizes in enumerate(zip(first.shape, one.shape, strict=True)):
             if number != axis:
                 call.evaluator.same(*sizes, "the other sizes agree")
@@ -238,7 +232,7 @@ def concat(call: Call) -> list[Array]:
 
     shape = list(first.shape)
     shape[axis] = ends[-1]
-    return _moved(first, shape, get)
+    return moved(first, shape, get)
 
 
 @operator("Split")
@@ -256,12 +250,10 @@ def split(call: Call) -> list[Array]:
     else:
         part = algebra.exact(x.shape[axis], algebra.whole(count))
         if part is None:
-            raise NotProvable("shape", f"{call.evaluator.place()}: parts may be of unequal size")
+            raise call.cannot("shape", "parts may be of unequal size")
         sizes = [part] * count
     if len(sizes) != count or call.attributes.get("num_outputs") not in (None, count):
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: {count} outputs have {len(sizes)} sizes"
-        )
+        raise call.cannot("shape", f"{count} outputs have {len(sizes)} sizes")
     for size in sizes:
         call.evaluator.given(algebra.ge0(size), "a size is not negative")
     total = algebra.zero
@@ -284,7 +276,7 @@ def _cut(x: Array, axis: int, start: Term, step: int, size: Term) -> list[Array]
 
     shape = list(x.shape)
     shape[axis] = size
-    return _moved(x, shape, get)
+    return moved(x, shape, get)
 
 
 @operator("Slice")
@@ -304,20 +296,14 @@ def sliced(call: Call) -> list[Array]:
         steps = [1] * len(starts) if given is None else given.numbers()
     axes = call.axes(range(len(starts)) if axes is None else axes, x.rank)
     if 0 in steps or not len(axes) == len(starts) == len(ends) == len(steps):
-        raise NotProvable(
-            "axis",
-            f"{call.evaluator.place()}: starts, ends, axes and steps do not agree, or a step is 0",
-        )
+        raise call.cannot("axis", "starts, ends, axes and steps do not agree, or a step is 0")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = x.shape[axis]
         low, high = (algebra.zero, size) if step > 0 else (
             algebra.whole(-1), algebra.sub(size, algebra.one)
         )  # fmt: skip
         if step < 0 and not _is_within(call, start, size):
-            raise NotProvable(
-                "shape",
-                f"{call.evaluator.place()}: a reversed Slice may start before the first element",
-            )
+            raise call.cannot("shape", "a reversed Slice may start before the first element")
         first = _clamped(call, start, size, low, high)
         last = _clamped(call, end, size, low, high)
         length = algebra.sub(last, first) if step > 0 else algebra.sub(first, last)
@@ -348,40 +334,13 @@ def _clamped(call: Call, bound: Term, size: Term, low: Term, high: Term) -> Term
     return algebra.most(algebra.least(bound, high), low)
 
 
-@operator("Gather")
-def gather(call: Call) -> list[Array]:
-    """Read at indices of an axis, which may count from the end."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
-    axis = call.axis(call.attributes["axis"], x.rank)
-    size = x.shape[axis]
-    if chosen.dtype != INT64:
-        raise NotProvable("operator", f"{call.evaluator.place()}: indices are {chosen.dtype}")
-    call.evaluator.whole_numbers(chosen)
-
-    def inside(index: Term) -> Term:
-        low = algebra.ge0(algebra.add(index, size))
-        return algebra.all((low, algebra.ge0(algebra.sub(algebra.sub(size, algebra.one), index))))
-
-    call.evaluator.for_each(chosen, inside, "an index is in range")
-    rank = chosen.rank
-
-    def get(indices: Sequence[Term]) -> Term:
-        index = chosen.at(indices[axis : axis + rank])
-        place = algebra.ite(algebra.ge0(index), index, algebra.add(index, size))
-        return x.at([*indices[:axis], place, *indices[axis + rank :]])
-
-    return _moved(x, [*x.shape[:axis], *chosen.shape, *x.shape[axis + 1 :]], get)
-
-
 @operator("Tile")
 def tile(call: Call) -> list[Array]:
     """Repeat each axis."""
     x, algebra = call.array(0), call.algebra
     repeats = call.evaluator.whole_numbers(call.array(1)).items()
     if len(repeats) != x.rank:
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: there are more repeats than axes, or fewer"
-        )
+        raise call.cannot("shape", "there are more repeats than axes, or fewer")
     for one in repeats:
         call.evaluator.given(algebra.ge0(one), "a repeat is not negative")
 
@@ -389,42 +348,7 @@ def tile(call: Call) -> list[Array]:
         pairs = zip(indices, x.shape, strict=True)
         return x.at([algebra.imod(index, size) for index, size in pairs])
 
-    return _moved(x, [algebra.mul(s, r) for s, r in zip(x.shape, repeats, strict=True)], get)
-
-
-@operator("NonZero")
-def nonzero(call: Call) -> list[Array]:
-    """The indices of a vector of which no element is 0: all of them."""
-    x, algebra = call.evaluator.whole_numbers(call.array(0)), call.algebra
-    variables, value = x.generic()
-    if x.rank != 1 or x.dtype != INT64 or algebra.number(value) in (None, 0):
-        raise NotProvable("operator", f"{call.evaluator.place()}: an operand of NonZero may be 0")
-    assert variables
-    return [Array(algebra, INT64, (algebra.one, x.shape[0]), lambda at: at[1])]
-
-
-@operator("Compress")
-def compress(call: Call) -> list[Array]:
-    """The elements of an axis where a condition holds, which is to hold of all."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
-    axis = call.attributes["axis"]
-    if axis is None and x.rank != 1:
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: Compress without an axis is not modelled"
-        )
-    if chosen.rank != 1:
-        raise NotProvable(
-            "shape", f"{call.evaluator.place()}: the condition has {chosen.rank} axes"
-        )
-    size = x.shape[call.axis(axis or 0, x.rank)]
-    call.evaluator.given(
-        algebra.eq0(algebra.sub(size, chosen.shape[0])), "there is a condition for each element"
-    )
-    (index,), condition = chosen.generic()
-    every = algebra.for_all(size, algebra.close([index], condition))
-    if not call.evaluator.decide(every, "the condition holds for all elements"):
-        raise NotProvable("operator", f"{call.evaluator.place()}: Compress may leave elements out")
-    return [x]
+    return moved(x, [algebra.mul(s, r) for s, r in zip(x.shape, repeats, strict=True)], get)
 
 
 @operator("Pad")
@@ -432,7 +356,7 @@ def pad(call: Call) -> list[Array]:
     """A constant around the elements; a negative width cuts."""
     x, algebra = call.array(0), call.algebra
     if (call.attributes["mode"] or b"constant") != b"constant":
-        raise NotProvable("operator", f"{call.evaluator.place()}: the mode of Pad is not modelled")
+        raise call.cannot("operator", "the mode of Pad is not modelled")
     listed = call.attributes.get("pads")
     if listed is not None:
         pads = [algebra.whole(one) for one in listed]
@@ -449,9 +373,7 @@ def pad(call: Call) -> list[Array]:
     chosen = call.numbers(3, "axes")
     axes = call.axes(range(x.rank) if chosen is None else chosen, x.rank)
     if len(pads) != 2 * len(axes):
-        raise NotProvable(
-            "axis", f"{call.evaluator.place()}: there are not two widths for each axis"
-        )
+        raise call.cannot("axis", "there are not two widths for each axis")
     before = dict(zip(axes, pads, strict=False))
     after = dict(zip(axes, pads[len(axes) :], strict=False))
     shape = list(x.shape)
@@ -469,4 +391,4 @@ def pad(call: Call) -> list[Array]:
             inside += [low, high]
         return algebra.ite(algebra.all(inside), x.at(at), fill)
 
-    return _moved(x, shape, get)
+    return moved(x, shape, get)

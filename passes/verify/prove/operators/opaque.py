@@ -24,11 +24,11 @@ from passes.converters.table import steps
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
 from passes.ir.places import graphs_below, owners
 from passes.types.value_types import Dims, dims_of, elem_type_of
-from passes.verify.prove.algebra import BOOL, INT64
-from passes.verify.prove.arrays import Array, Indices, NotProvable
 from passes.verify.prove.evaluator import OPAQUE, Call, attributes_of, dtype_name, operator
 from passes.verify.prove.operators.elementwise import exact
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
+from passes.verify.prove.terms.term import Term
 
 #: What the verdict tells of them.
 ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
@@ -201,6 +201,6 @@ def _declared(call: Call, name: str) -> Kind:
     element, rank = next(iter(found), (0, None))
     if len(found) != 1 or not element or rank is None:
         what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
-        raise NotProvable("operator", f"{call.evaluator.place()}: {what}")
+        raise call.cannot("operator", f"{what}")
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(element), (None,) * rank

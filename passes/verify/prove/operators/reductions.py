@@ -7,12 +7,14 @@ from functools import reduce
 from itertools import product
 from math import prod
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
+import numpy as np
+
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array
+from passes.verify.prove.terms.term import Term
 
 #: Those that are exact on whole numbers, and of how many these are written out.
 _EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
@@ -37,9 +39,7 @@ def reduction(call: Call) -> list[Array]:
     x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
     if not given and call.attributes.get("noop_with_empty_axes"):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} over no axes is not modelled"
-        )
+        raise call.cannot("operator", f"{op} over no axes is not modelled")
     axes = sorted(call.axes(given or range(x.rank), x.rank))
     keep = bool(call.attributes["keepdims"])
     algebra = call.algebra
@@ -50,11 +50,8 @@ def reduction(call: Call) -> list[Array]:
     ]
     if op in ("ReduceMax", "ReduceMin", "ReduceMean"):
         for axis in axes:
-            low = algebra.sub(x.shape[axis], algebra.one)
-            if not algebra.is_not_negative(low):
-                raise NotProvable(
-                    "empty", f"{call.evaluator.place()}: {op} may have nothing to reduce"
-                )
+            if not algebra.is_positive(x.shape[axis]):
+                raise call.cannot("empty", f"{op} may have nothing to reduce")
     call.evaluator.assumed.add(ROWS)
     counts = [algebra.number(x.shape[axis]) for axis in axes]
     few = None
@@ -100,9 +97,8 @@ def arg(call: Call) -> list[Array]:
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     keep = bool(call.attributes["keepdims"])
-    low = algebra.sub(x.shape[axis], algebra.one)
-    if not algebra.is_not_negative(low):
-        raise NotProvable("empty", f"{call.evaluator.place()}: {op} may have nothing to reduce")
+    if not algebra.is_positive(x.shape[axis]):
+        raise call.cannot("empty", f"{op} may have nothing to reduce")
     last = bool(call.attributes.get("select_last_index"))
 
     def get(indices: Sequence[Term]) -> Term:
@@ -132,7 +128,7 @@ def matmul(call: Call) -> list[Array]:
     call.alike(left, right)
     algebra = call.algebra
     if not left.rank or not right.rank:
-        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of MatMul is a scalar")
+        raise call.cannot("shape", "an operand of MatMul is a scalar")
     call.evaluator.assumed.add(ROWS)
     size = left.shape[-1]
     call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
@@ -156,9 +152,7 @@ def matmul(call: Call) -> list[Array]:
         outer = one.shape[:-2]
         for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
             if size_ is not whole and size_ is not algebra.one:
-                raise NotProvable(
-                    "shape", f"{call.evaluator.place()}: it is unknown which batch size broadcasts"
-                )
+                raise call.cannot("shape", "it is unknown which batch size broadcasts")
 
     def get(indices: Sequence[Term]) -> Term:
         row = list(indices[len(batch) : len(batch) + len(rows)])
@@ -175,6 +169,45 @@ def matmul(call: Call) -> list[Array]:
     return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
 
 
+@operator("Einsum")
+def einsum(call: Call) -> list[Array]:
+    """A product of two operands, summed over at most one index that both have."""
+    equation = call.attributes["equation"].decode().replace(" ", "")
+    given, _, result = equation.partition("->")
+    names = given.split(",")
+    arrays = [call.array(number) for number in range(len(call.inputs))]
+    ranks = [array.rank for array in arrays]
+    summed = {*"".join(names)} - {*result}
+    is_plain = "".join((*names, result)).isalpha() and "->" in equation and len(arrays) == 2
+    is_plain &= all(len({*name}) == len(name) for name in (*names, result))
+    is_plain &= {*result} <= {*"".join(names)} and ranks == [len(name) for name in names]
+    is_plain &= len(summed) <= 1 and all(summed <= {*name} for name in names)
+    if not is_plain or "float" not in arrays[0].dtype:
+        raise call.cannot("operator", f"the equation {equation!r} of Einsum is not modelled")
+    call.alike(*arrays)
+    algebra, sizes = call.algebra, dict[str, Term]()
+    for one, name in zip(arrays, names, strict=True):
+        for letter, size in zip(name, one.shape, strict=True):
+            equal = algebra.eq0(algebra.sub(sizes.setdefault(letter, size), size))
+            call.evaluator.given(equal, f"the sizes of {letter!r} agree")
+    call.evaluator.assumed.add(ROWS)
+
+    def get(indices: Sequence[Term]) -> Term:
+        def pair(k: Term) -> tuple[Term, Term]:
+            at = {**dict(zip(result, indices, strict=True)), **dict.fromkeys(summed, k)}
+            one, other = (
+                array.at([at[letter] for letter in name])
+                for array, name in zip(arrays, names, strict=True)
+            )
+            return one, other
+
+        size = next((sizes[letter] for letter in summed), algebra.one)
+        return dot(call, arrays[0].dtype, size, pair)
+
+    shape = tuple(sizes[letter] for letter in result)
+    return [Array(algebra, arrays[0].dtype, shape, get)]
+
+
 def _unread(indices: Sequence[Term]) -> Term:
     """The element of an array that stands for its sizes: `broadcast` reads no other part of it."""
     raise AssertionError("only its sizes are read")
@@ -187,7 +220,7 @@ def gemm(call: Call) -> list[Array]:
     algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
     call.evaluator.assumed.add(ROWS)
     if a.rank != 2 or b.rank != 2:
-        raise NotProvable("shape", f"{call.evaluator.place()}: an operand of Gemm is no matrix")
+        raise call.cannot("shape", "an operand of Gemm is no matrix")
     rows, size = reversed(a.shape) if across else a.shape
     inner, columns = reversed(b.shape) if down else b.shape
     call.evaluator.same(size, inner, "the inner sizes agree")
@@ -223,6 +256,37 @@ def gemm(call: Call) -> list[Array]:
     return [Array(algebra, a.dtype, (rows, columns), get)]
 
 
+@operator("CumSum")
+def running_sum(call: Call) -> list[Array]:
+    """The sums of whole numbers up to each of them, as a loop adds them up."""
+    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    place = algebra.wide(chosen.dtype, chosen.scalar())
+    number = None if place is None else algebra.number(place)
+    if number is None or "int" not in x.dtype:
+        raise call.cannot("operator", f"a CumSum of {x.dtype}, or along a computed axis")
+    axis = call.axis(number, x.rank)
+    last = algebra.sub(x.shape[axis], algebra.one)
+    backwards, exclusive = call.attributes["reverse"], call.attributes["exclusive"]
+    zero = algebra.literal(x.dtype, np.dtype(x.dtype).type(0))
+
+    def get(indices: Sequence[Term]) -> Term:
+        index, state = algebra.variable(), algebra.placeholder(x.dtype, "sum")
+        at, own = algebra.lift(index), algebra.applied_to(state)(())
+        read = algebra.sub(last, at) if backwards else at
+        item = x.at([*indices[:axis], read, *indices[axis + 1 :]])
+        added = (
+            algebra.add(own, item)
+            if x.dtype == INT64
+            else algebra.elementwise("Add", (), x.dtype, [own, item])
+        )
+        sums = algebra.recurrence(0, [state], [([], zero)], [([index], added)])
+        before = algebra.sub(last, indices[axis]) if backwards else indices[axis]
+        count = before if exclusive else algebra.add(before, algebra.one)
+        return algebra.state(sums, count, ())
+
+    return [x.like(get)]
+
+
 @operator("Softmax", "LogSoftmax", "LpNormalization")
 def rows(call: Call) -> list[Array]:
     """An operator of a row and a place in it."""
@@ -231,9 +295,7 @@ def rows(call: Call) -> list[Array]:
     axis = call.axis(call.attributes["axis"], x.rank)
     block = call.opset < 13 and op != "LpNormalization"
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: {op} of several axes at once is not modelled"
-        )
+        raise call.cannot("operator", f"{op} of several axes at once is not modelled")
     call.evaluator.assumed.add(ROWS)
     data = (op, call.attributes.get("p"), x.dtype)
 

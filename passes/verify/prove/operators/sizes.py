@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.verify.prove.algebra import INT64
-from passes.verify.prove.arrays import Array, NotProvable
 from passes.verify.prove.evaluator import Call, operator
-from passes.verify.prove.terms import Term
+from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.arrays import Array
+from passes.verify.prove.terms.term import Term
 
 
 def vector(call: Call, items: list[Term]) -> Array:
@@ -50,15 +50,13 @@ def counted(call: Call) -> list[Array]:
     parts = [call.evaluator.whole_numbers(call.array(number)) for number in range(3)]
     call.alike(*parts)
     if parts[0].dtype != INT64:
-        raise NotProvable(
-            "operator", f"{call.evaluator.place()}: a Range of {parts[0].dtype} is not modelled"
-        )
+        raise call.cannot("operator", f"a Range of {parts[0].dtype} is not modelled")
     if any(one.rank for one in parts):
-        raise NotProvable("shape", f"{call.evaluator.place()}: a bound of a Range is no scalar")
+        raise call.cannot("shape", "a bound of a Range is no scalar")
     start, end, step = (one.scalar() for one in parts)
     by = algebra.number(step)
     if not by:
-        raise NotProvable("operator", f"{call.evaluator.place()}: the step of a Range is computed")
+        raise call.cannot("operator", "the step of a Range is computed")
     length = algebra.sub(end, start) if by > 0 else algebra.sub(start, end)
     up = algebra.idiv(algebra.add(length, algebra.whole(abs(by) - 1)), algebra.whole(abs(by)))
     count = algebra.most(up, algebra.zero)
@@ -74,7 +72,7 @@ def filled(call: Call) -> list[Array]:
     value = call.attributes.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     if value.size != 1:
-        raise NotProvable("shape", f"{call.evaluator.place()}: the value has {value.size} elements")
+        raise call.cannot("shape", f"the value has {value.size} elements")
     for one in sizes:
         call.evaluator.require(call.algebra.ge0(one), "a size is not negative")
     item = value.ravel()[0]

@@ -48,11 +48,14 @@ class Collector:
     def stacked(self, index: int, axis: int = 0, *, backwards: bool = False) -> Array:
         """The elements of one output along a new axis: rank r gives rank r + 1."""
         taken = self.elements[index]
-        rank = taken[0].ndim + 1
-        if not -rank <= axis < rank:
-            raise self.holder.fails(f"axis {axis} does not fit collected output {index}, {rank}-d")
+        _check_axis(self.holder, index, axis, taken[0].ndim + 1)
         stack: Array = np.stack(taken[::-1] if backwards else taken, axis=axis)
         return stack
+
+
+def _check_axis(holder: Holder, index: int, axis: int, rank: int) -> None:
+    if not -rank <= axis < rank:
+        raise holder.fails(f"axis {axis} does not fit collected output {index}, {rank}-d")
 
 
 class Elements:
@@ -143,10 +146,8 @@ class Elements:
                 f"{described(self.holder.node)} runs no iteration, and the type is unknown of "
                 f"its collected output {index}"
             )
-        rank = len(shape) + 1
-        if not -rank <= axis < rank:
-            raise self.holder.fails(f"axis {axis} does not fit collected output {index}, {rank}-d")
-        position = axis % rank
+        _check_axis(self.holder, index, axis, len(shape) + 1)
+        position = axis % (len(shape) + 1)
         return blank((*shape[:position], *lengths, *shape[position:]), dtype)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
 from passes.verify.inputs.arrays import is_float
-from passes.verify.reference.ops.axes import normalized
+from passes.verify.reference.ops.layout import normalized
 from passes.verify.reference.registry import ByFunctionBody, Call, implements
 
 #: Numbers in a Range: more take gigabytes, and whether there is room is for no machine to decide.

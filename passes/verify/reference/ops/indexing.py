@@ -6,6 +6,7 @@ import numpy as np
 
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
+from passes.verify.reference.ops.layout import normalized
 from passes.verify.reference.registry import Call, implements
 
 
@@ -86,9 +87,7 @@ def one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
     if count < 1:
         raise ValueError(f"depth is {count}")
     rank = indices.ndim + 1
-    axis = call.get("axis")
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} does not fit {rank} dimensions")
+    (axis,) = normalized([call.get("axis")], rank)
     wrapped = np.where(indices < 0, indices + count, indices)
     shape = [1] * rank
     shape[axis] = count
@@ -100,9 +99,7 @@ def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
     """The place in `data` of every entry of `indices`, as one index array per axis."""
     if indices.ndim != data.ndim or data.ndim == 0:
         raise ValueError(f"indices are {indices.ndim}-d, data is {data.ndim}-d")
-    axis = call.get("axis")
-    if not -data.ndim <= axis < data.ndim:
-        raise ValueError(f"axis {axis} does not fit {data.ndim} dimensions")
+    (axis,) = normalized([call.get("axis")], data.ndim)
     size = data.shape[axis]
     if indices.size and (indices.min() < -size or indices.max() >= size):
         raise IndexError(f"indices must lie in {-size}..{size - 1}")

@@ -1,4 +1,4 @@
-"""Normalization, in the precision that `stash_type` asks for; LRN and LpNormalization."""
+"""Normalization, in the precision that `stash_type` asks for; LRN, LpNormalization, Softmax."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.failures import described
+from passes.verify.reference.ops.layout import flatten
 from passes.verify.reference.registry import Call, implements
 
 
@@ -117,3 +118,27 @@ def batch_normalization(
         return result
     epsilon = np.asarray(call.get("epsilon"), x.dtype)
     return np.asarray(scale * (x - mean) / np.sqrt(var + epsilon) + bias, x.dtype)
+
+
+@implements("Softmax", "LogSoftmax", "Hardmax", until=12)
+def flattened(call: Call, x: Array) -> Array:
+    """Softmax-1, -11 and kin (operator documents): `x` float [d0, ..., dn], same shape out.
+
+    The input is taken as a matrix, the dims before `axis` (default 1) as its rows; from
+    opset 13 on only the axis itself counts. Raises ValueError for an axis out of range.
+    """
+    matrix = flatten(call, x)
+    if x.size == 0:
+        return x.copy()
+    # The newest kernel on the last axis: a converted model then gives the same bits.
+    result: Array = call.onnx(matrix, version=13, axis=1)[0]
+    return result.reshape(x.shape)
+
+
+@implements("LogSoftmax", since=13)
+def log_softmax(call: Call, x: Array) -> Any:
+    """LogSoftmax-13: `x` float of any shape, same shape out.
+
+    onnx's kernel writes into an empty input, which may be read-only.
+    """
+    return x.copy() if x.size == 0 else call.onnx(x)

@@ -52,7 +52,8 @@ def _samples(
     """Return the positions of the samples of `count` bins of a region on an axis of `length`:
     [count, samples].
 
-    The weights are 0 outside of the axis. `malformed` regions become 1 wide.
+    The weights are 0 outside of the axis. `malformed` regions become 1 wide. Raises
+    NotImplementedError for more samples than an image has: the executor is at fault, not the model.
     """
     extent = max(last - first, first.dtype.type(1)) if malformed else last - first
     size = extent / count

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.reference.ops.axes import normalized
 from passes.verify.reference.ops.interpolation import Axis, Manner
+from passes.verify.reference.ops.layout import normalized
 from passes.verify.reference.registry import Call, implements
 
 

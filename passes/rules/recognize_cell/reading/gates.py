@@ -1,0 +1,167 @@
+"""The terms of a gate of a cell: products with weights, and biases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from passes.ir.operators import op_of
+from passes.rule import Refused
+from passes.rules.recognize_cell.reading.columns import Columns, Reader, parts, swaps
+from passes.rules.recognize_cell.reading.products import PRODUCTS, factors
+
+_MOST_STEPS = 200  # a sum of sums of the same values would take forever
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A part of a weight, as [rows, columns]: `turned` where the weight itself has them
+    the other way round. `dims` are those of the whole weight; a `negative` one is subtracted."""
+
+    name: str
+    dims: tuple[int, int]
+    turned: bool
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    negative: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The sizes of the part."""
+        return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A value of the body times a part of a weight."""
+
+    operand: str
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Columns of a loop-invariant value, float [width], [1, width] or [width, 1].
+
+    A `negative` one is subtracted.
+    """
+
+    columns: Columns
+    rank: int
+    negative: bool = False
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Columns of an elementwise product of two values of the body."""
+
+    columns: Columns
+    factors: tuple[str, str]
+
+
+Term = Product | Bias | Scaled
+
+
+@dataclass
+class Sums:
+    """Decomposes sums of one body."""
+
+    read: Reader
+    _steps: int = 0
+
+    def terms(self, columns: Columns) -> list[Term]:
+        """The terms whose sum these columns are.
+
+        Raises:
+            Refused: `not-a-cell` where something else is computed, `weights` where a weight is
+                not a matrix of known sizes that the body captures.
+        """
+        self._steps += 1
+        columns = self.read.source(columns)
+        node = self.read.node(columns.name)
+        if node is None:
+            return [self.bias(columns)]
+        if self._steps > _MOST_STEPS:
+            raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
+        if op_of(node) in ("Add", "Sum"):
+            return [term for name in node.input for term in self.terms(columns.of(name))]
+        if op_of(node) == "Mul":
+            return [Scaled(columns, (node.input[0], node.input[1]))]
+        if op_of(node) in PRODUCTS:
+            return self._product(node, columns)
+        raise self.read.refusal(
+            f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell adds",
+            columns.name,
+        )
+
+    def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
+        found = factors(self.read, node, turned=columns.turned)
+        if found is None:
+            what = f"{columns.name!r} comes from {op_of(node)}, which is no product with a matrix"
+            raise self.read.refusal(what, columns.name)
+        whole = self._weight(found.weight.name, turned=found.weight.turned)
+        rows, width = whole.shape
+        if width != columns.width:
+            raise self._spread(columns)
+        terms: list[Term] = [
+            Product(name, Matrix(whole.name, whole.dims, whole.turned, part, _range(columns)))
+            for name, part in self._operands(found.operand.name, rows, turned=found.operand.turned)
+        ]
+        return terms + (self.terms(columns.of(found.addend)) if found.addend else [])
+
+    def _operands(self, name: str, rows: int, *, turned: bool) -> list[tuple[str, tuple[int, int]]]:
+        """The factors of a product, with the rows of the weight for each."""
+        origin = self.read.origin(name)
+        node = self.read.node(origin)
+        if node is not None and op_of(node) == "Transpose" and swaps(node):
+            return self._operands(node.input[0], rows, turned=not turned)
+        if turned:
+            raise self.read.refusal(f"{origin!r} is multiplied transposed", origin)
+        if node is None or op_of(node) != "Concat":
+            return [(origin, (0, rows))]
+        joined = parts(self.read, node)
+        if joined is None or sum(width for _, width in joined) != rows:
+            raise self.read.refusal(f"the widths of what {origin!r} joins are unknown", origin)
+        found, first = [], 0
+        for operand, width in joined:
+            found.append((self.read.origin(operand), (first, first + width)))
+            first += width
+        return found
+
+    def _weight(self, name: str, *, turned: bool) -> Matrix:
+        """The whole weight that a product reads, through Transposes in the body."""
+        origin = self.read.origin(name)
+        node = self.read.node(origin)
+        if node is not None and op_of(node) == "Transpose" and swaps(node):
+            return self._weight(node.input[0], turned=not turned)
+        dims = self.read.dims(origin) or ()
+        rows, *columns = [dim for dim in dims if isinstance(dim, int)] or [0]
+        if not self.read.is_leaf(origin) or len(dims) != 2 or len(columns) != 1:
+            raise self.read.body.site.refused(
+                "weights",
+                f"{origin!r}, by which a product multiplies, is not a matrix of known sizes that "
+                "is defined outside of the body",
+                origin,
+            )
+        sizes = (columns[0], rows) if turned else (rows, columns[0])
+        return Matrix(origin, (rows, columns[0]), turned, (0, sizes[0]), (0, sizes[1]))
+
+    def bias(self, columns: Columns) -> Bias:
+        """These columns, which must be loop-invariant."""
+        dims = self.read.dims(columns.name)
+        if not self.read.is_leaf(columns.name):
+            what = f"{columns.name!r} enters a gate without a weight"
+            raise self.read.refusal(what, columns.name)
+        wide = (columns.width,), (1, columns.width)
+        if dims not in (((columns.width, 1),) if columns.turned else wide):
+            raise self._spread(columns)
+        return Bias(columns, len(dims or ()))
+
+    def _spread(self, columns: Columns) -> Refused:
+        what = f"{columns.name!r} is not known to have {columns.width} columns"
+        return self.read.refusal(what, columns.name)
+
+
+def _range(columns: Columns) -> tuple[int, int]:
+    return columns.start, columns.stop

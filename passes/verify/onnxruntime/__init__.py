@@ -1,3 +1,0 @@
-"""Executor two: onnxruntime."""
-
-from __future__ import annotations
