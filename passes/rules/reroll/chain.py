@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -260,15 +260,27 @@ def _rotated(chain: Chain) -> Chain:
     """The chain whose copies begin elsewhere, if they then hand fewer values on."""
     wires = chain.wires() if len(chain.copies[0]) <= _LARGEST else None
     part = _earlier(wires or [])
-    if not part:
-        return chain
-    order = sorted(range(len(wires or [])), key=part.__contains__)
+    rotated = _begun_later(chain, part) if part else chain
+    return rotated if rotated.wires() and len(rotated.copies) >= len(chain.copies) else chain
+
+
+def _begun_later(chain: Chain, part: Collection[int]) -> Chain:
+    """The chain whose copies have these places of the copy after them."""
+    order = sorted(range(len(chain.copies[0])), key=part.__contains__)
     copies = [
         tuple((after if place in part else copy)[place] for place in order)
         for copy, after in pairwise(chain.copies)
     ]
-    rotated = Chain(chain.flow, tuple(_extended(chain.flow, copies)))
-    return rotated if rotated.wires() and len(rotated.copies) >= len(chain.copies) else chain
+    return Chain(chain.flow, tuple(_extended(chain.flow, copies)))
+
+
+def handing_on(chain: Chain, places: Iterable[int]) -> Chain:
+    """The chain whose copies compute at these places what the next one reads; as it is where that
+    is impossible."""
+    needs, part = _needs(chain.wires() or []), frozenset[int]()
+    for place in places:
+        part = _with_needs(needs, part, place)
+    return chain if len(part) == len(needs) else _begun_later(chain, part)
 
 
 def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
@@ -278,23 +290,12 @@ def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
     depends on in its copy, and those that read it in the next one.
     """
     readers: dict[tuple[int, int], list[tuple[int, bool]]] = {}
-    needs = [{wire.place for wire in read if isinstance(wire, Inner)} for read in wires]
+    needs = _needs(wires)
     for place, read in enumerate(wires):
         for wire in read:
             if not isinstance(wire, Outer):
                 handed = isinstance(wire, State)
                 readers.setdefault((wire.place, wire.out), []).append((place, handed))
-                if handed:
-                    needs[wire.place].add(place)
-
-    def with_needs(part: frozenset[int], place: int) -> frozenset[int]:
-        found, pending = set(part), [place]
-        while pending:
-            one = pending.pop()
-            if one not in found:
-                found.add(one)
-                pending += needs[one]
-        return frozenset(found)
 
     def handed_on(part: frozenset[int]) -> list[list[tuple[int, bool]]]:
         return [
@@ -309,10 +310,30 @@ def _earlier(wires: Sequence[Sequence[Wire]]) -> frozenset[int]:
     best, part, everything = frozenset[int](), frozenset[int](), frozenset(range(len(wires)))
     while part != everything:
         ahead = {place for read in handed_on(part) for place, _ in read} - part
-        parts = {with_needs(part, place) for place in ahead} - {everything}
+        parts = {_with_needs(needs, part, place) for place in ahead} - {everything}
         part = min(parts, key=order, default=everything)
         best = min(best, part, key=order)
     return best
+
+
+def _needs(wires: Sequence[Sequence[Wire]]) -> list[set[int]]:
+    """For each place, those that it depends on in its copy, and those that read it in the next."""
+    needs = [{wire.place for wire in read if isinstance(wire, Inner)} for read in wires]
+    for place, read in enumerate(wires):
+        for wire in read:
+            if isinstance(wire, State):
+                needs[wire.place].add(place)
+    return needs
+
+
+def _with_needs(needs: Sequence[set[int]], part: frozenset[int], place: int) -> frozenset[int]:
+    found, pending = set(part), [place]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += needs[one]
+    return frozenset(found)
 
 
 def _size(copies: Sequence[tuple[int, ...]]) -> int:
@@ -373,7 +394,8 @@ def _periods(flow: Flow) -> list[int]:
 
 
 def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
-    """The starts of the first copy with which copies hand the fewest values on, the last first."""
+    """The starts of the first copy with which copies hand the fewest values on, the last first;
+    then the first and the last one that there may be."""
     spare = (end - start) % period
     crossing = [0] * (2 * period + 2)
     last: dict[Value, int] = {}
@@ -386,7 +408,8 @@ def _best_starts(flow: Flow, period: int, start: int, end: int) -> list[int]:
             crossing[edge - start] += 1
     fewest = min(crossing[period : period + spare + 1])
     offsets = [offset for offset in range(spare + 1) if crossing[offset + period] == fewest]
-    return [start + offset for offset in offsets[: -_MOST_STARTS - 1 : -1]]
+    tried = [*offsets[: -_MOST_STARTS - 1 : -1], 0, spare]
+    return [start + offset for offset in dict.fromkeys(tried)]
 
 
 def _carrying(flow: Flow, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

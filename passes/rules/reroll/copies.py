@@ -13,12 +13,12 @@ Port = tuple[int, int]
 
 
 class Earlier(NamedTuple):
-    """A copy before the first one, as far as it has nodes: their `ranks` by place, the `constants`
-    that it has instead of what others compute at a port, and the `initials` that it reads instead
-    of what the copy before it would compute at a port."""
+    """A copy before the first one, as far as it has nodes: their `ranks` by place, `others` that
+    it has instead of what nodes compute at a port, such as constants, and the `initials` that it
+    reads instead of what the copy before it would compute at a port."""
 
     ranks: dict[int, int]
-    constants: dict[Port, Value]
+    others: dict[Port, Value]
     initials: dict[Port, Value]
 
 
@@ -50,7 +50,7 @@ def _copy_before(
 ) -> tuple[int, ...] | None:
     """The copy whose values the first one reads where the second one reads those of the first."""
     earlier = earlier_copy(flow, first, second)
-    if earlier is None or earlier.constants:
+    if earlier is None or earlier.others:
         return None
     ranks = earlier.ranks
     whole = len(ranks) == len(first) == len(set(ranks.values()))
@@ -58,7 +58,7 @@ def _copy_before(
 
 
 def earlier_copy(flow: Flow, first: tuple[int, ...], second: tuple[int, ...]) -> Earlier | None:
-    """What there is of the copy before the first one; None where a part is of another kind."""
+    """What there is of the copy before the first one; None where it reads in another way."""
     here, there = ({rank: place for place, rank in enumerate(copy)} for copy in (first, second))
     found = Earlier({}, {}, {})
     pending: list[
@@ -71,13 +71,10 @@ def earlier_copy(flow: Flow, first: tuple[int, ...], second: tuple[int, ...]) ->
     while pending:
         place, value, model = pending.pop()
         rank, out = value
-        if rank == LEAF:
-            port = place, model[1]
-            if flow.tensor(value) is None or found.constants.setdefault(port, value) != value:
+        if rank == LEAF or out != model[1] or flow.keys[rank] != flow.keys[first[place]]:
+            if found.others.setdefault((place, model[1]), value) != value:
                 return None
             continue
-        if out != model[1] or flow.keys[rank] != flow.keys[first[place]]:
-            return None
         if place in found.ranks:
             if found.ranks[place] != rank:
                 return None

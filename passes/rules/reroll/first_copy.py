@@ -17,7 +17,7 @@ from passes.ir.attributes import has_references
 from passes.ir.external_data import byte_size
 from passes.ir.protos import replace_all
 from passes.rule import Edit, Site
-from passes.rules.reroll.chain import Chain, Inner, Outer, State, Wire
+from passes.rules.reroll.chain import Chain, Inner, Outer, State, Wire, handing_on
 from passes.rules.reroll.copies import Earlier, earlier_copy
 from passes.rules.reroll.flow import LEAF, Value, names_read, reading
 from passes.rules.reroll.results import moved
@@ -56,6 +56,25 @@ class FirstCopy:
         found = cls(chain, earlier, {place: rank for rank, place in places.items()})
         used = {rank for copy in chain.copies for rank in copy}
         return found if used.isdisjoint(places) and found._is_sound() else None
+
+    @classmethod
+    def as_states(cls, chain: Chain) -> Chain:
+        """The chain whose copies hand on what the copy before it has instead of what nodes compute:
+        states, such as the output of a decoder; as it is if nothing is gained."""
+        earlier = earlier_copy(chain.flow, *chain.copies[:2])
+        if earlier is None or not earlier.ranks:
+            return chain
+        found = cls(chain, earlier, earlier.ranks)
+        other = [
+            place
+            for (place, out), value in earlier.others.items()
+            if not found._computes((LEAF - 1 - place, out), value)
+        ]
+        longer = handing_on(chain, other) if other else chain
+        if longer == chain or not longer.is_closed():
+            return chain
+        more = len(longer.copies) > len(chain.copies)
+        return longer if more or cls.of(longer) is not None else chain
 
     @cached_property
     def missing(self) -> list[int]:
@@ -177,7 +196,7 @@ class FirstCopy:
             return False
         return all(
             self._computes((LEAF - 1 - place, out), constant)
-            for (place, out), constant in self.earlier.constants.items()
+            for (place, out), constant in self.earlier.others.items()
         )
 
     def _computes(self, value: Value, constant: Value) -> bool:
@@ -215,6 +234,8 @@ class FirstCopy:
             return None
         inputs = dict[str, Array]()
         read = flow.reads[rank] if rank > LEAF else self._sources(place)
+        if len(read) < len(node.input):
+            return None
         for name, source in zip(node.input, read, strict=True):
             array = self._array(source, depth) if name else None
             if array is not None:

@@ -73,11 +73,11 @@ def reroll(site: Site) -> Edit:
 
     A copy reads what the one before it computed, the same values and constants as the others, and
     slices of the same tensors. Constants of one type that differ are stacked; weights, which are
-    floats of rank 1 or more, only with `--stack-weights`. What reads a copy alone joins it; what
-    all copies give to one Concat is collected. Nodes before and after stay as they are, and so does
-    a first copy whose state has another shape. One of which an exporter computed a part, from a
-    constant state, first gets its nodes back, if they compute the same constants. The order of the
-    nodes in the file does not matter.
+    floats that are not all alike, only with `--stack-weights`. What reads a copy alone joins it;
+    what all copies give to one Concat is collected. Nodes before and after stay as they are, and so
+    does a first copy whose state has another shape. One of which an exporter computed a part, from
+    a constant state, first gets its nodes back, if they compute the same constants. The order of
+    the nodes in the file does not matter.
 
     Refuses:
     - `no-repetition`: no subgraph is repeated three times
@@ -135,7 +135,7 @@ def _found(model: Model, scope: Scope) -> Found | None:
 
 
 def _find(model: Model, scope: Scope, index: GraphIndex) -> Found | None:
-    for chain in chains(Flow(model, scope)):
+    for chain in map(FirstCopy.as_states, chains(Flow(model, scope))):
         wider = chain.with_readers()
         longer = wider.with_last()
         closed = [one for one in dict.fromkeys((longer, wider, chain)) if one.is_closed()]

@@ -138,15 +138,15 @@ class Slicing:
         )
 
     def _stacked_constants(self, tensors: Sequence[TensorProto]) -> Slices:
-        first = tensors[0]
-        if first.data_type in FLOATS and first.dims and not self.site.options.stack_weights:
+        first, arrays = tensors[0], [self.flow.model.read(tensor) for tensor in tensors]
+        filled = all((array == array.reshape(-1)[:1]).all() for array in arrays)
+        if first.data_type in FLOATS and not filled and not self.site.options.stack_weights:
             raise self.site.refused(
                 "weights-differ",
                 f"{len(tensors)} copies have a weight each, as {first.name!r}; --stack-weights "
                 "makes one of these",
                 first.name,
             )
-        arrays = [self.flow.model.read(tensor) for tensor in tensors]
         return Slices(
             self.author.value(np.stack(arrays), "each"),
             tensor_type(first.data_type, tuple(first.dims)),

@@ -159,6 +159,7 @@ class Evaluator:
     is_vacuous: bool = False  # within a body that never runs
     non_empty: bool = False
     over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
+    read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
     # obligations
@@ -200,6 +201,7 @@ class Evaluator:
         if array.dtype != INT64:
             return array
         variables, value = array.generic()
+        self.read |= value.free
         condition = self.algebra.fits(value)
         if condition is not None:
             why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
@@ -220,9 +222,12 @@ class Evaluator:
     def _everywhere(
         self, array: Array, variables: Sequence[Term], condition: Term, why: str | Reason
     ) -> None:
+        each = condition
         for size, index in reversed(list(zip(array.shape, variables, strict=True))):
             condition = self.algebra.for_all(size, self.algebra.close([index], condition))
         self.require(condition, why)
+        if array.rank == 1 and not self.is_within:
+            self.algebra.know_of_each(array.shape[0], variables[0], each)
 
     @property
     def is_within(self) -> bool:
@@ -372,30 +377,21 @@ def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 
 def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node of a function with the attributes that its caller chooses."""
+    """A node of a function with the attributes that its caller chooses, also in its bodies."""
     made = NodeProto()
     made.CopyFrom(node)
     del made.attribute[:]
     for one in node.attribute:
-        if one.type == AttributeProto.GRAPH and _refers(one.g):
-            raise NotProvable(
-                "function", "a body has an attribute that the caller of its function chooses"
-            )
-        if not one.ref_attr_name:
-            made.attribute.append(one)
-        elif one.ref_attr_name in chosen:
-            new = made.attribute.add()
-            new.CopyFrom(chosen[one.ref_attr_name])
-            new.name = one.name
+        if one.ref_attr_name and one.ref_attr_name not in chosen:
+            continue
+        new = made.attribute.add()
+        new.CopyFrom(chosen[one.ref_attr_name] if one.ref_attr_name else one)
+        new.name = one.name
+        for graph in (new.g, *new.graphs):
+            nodes = [_bound(inner, chosen) for inner in graph.node]
+            del graph.node[:]
+            graph.node.extend(nodes)
     return made
-
-
-def _refers(graph: GraphProto) -> bool:
-    return any(
-        attribute.ref_attr_name or (attribute.type == AttributeProto.GRAPH and _refers(attribute.g))
-        for node in graph.node
-        for attribute in node.attribute
-    )
 
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:

@@ -358,7 +358,12 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         return
     variables = [algebra.variable(size) for size in left.shape]
     at = [algebra.lift(one) for one in variables]
-    _equal(guide, name, (left.at(at), right.at(at)), variables, ())
+    some = algebra.all(algebra.ge0(algebra.sub(size, algebra.one)) for size in left.shape)
+    sides = left.at(at), right.at(at)  # of arrays that other outputs read, whatever this one's size
+    with algebra.assuming(some) as possible:
+        if possible:
+            old, new = (algebra.subst(side, {}, whole=True) for side in sides)
+            _equal(guide, name, (old, new), variables, ())
 
 
 def _equal(
@@ -464,6 +469,7 @@ def _is_plain(term: Term) -> bool:
         "st",
         "trips",
     }
-    return all(one.op in plain or not one.free for one in subterms(term)) and not any(
-        one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free
-    )
+    return all(
+        one.op in plain or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
+        for one in subterms(term)
+    ) and not any(one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free)

@@ -23,7 +23,7 @@ from passes.verify.prove.certificates.guide import Guide
 from passes.verify.prove.evaluator import Evaluator, Fails, Fork
 from passes.verify.prove.loops.relations import Relations
 from passes.verify.prove.prover import outputs_of
-from passes.verify.prove.terms.algebra import Algebra, Contradiction, Manner
+from passes.verify.prove.terms.algebra import INT64, Algebra, Contradiction, Manner
 from passes.verify.prove.terms.arrays import Array, NotProvable
 from passes.verify.prove.terms.term import Term
 from passes.verify.reference import ReferenceExecutor
@@ -134,7 +134,8 @@ class Worth:
         term = array.at([algebra.lift(one) for one in variables])
         for at in np.ndindex(*shape):
             bound = {v.uid: index for v, index in zip(variables, at, strict=True)}
-            made[at] = self.of(term, bound)
+            item = self.of(term, bound)
+            made[at] = (item + (1 << 63)) % (1 << 64) - (1 << 63) if array.dtype == INT64 else item
         return made
 
     def of(self, term: Term, bound: Mapping[int, Any] | None = None) -> Any:

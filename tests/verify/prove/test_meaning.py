@@ -65,6 +65,14 @@ OPERATORS = {
         z = MatMul (x, y) }""",
     "Gemm": """(float[2,N] x, float[3,2] w, float[3] b) => (float[N,3] z) {
         z = Gemm <transA = 1, transB = 1, alpha = 0.5> (x, w, b) }""",
+    "Einsum": """(float[N,K] x, float[M,K] y) => (float[M,N] z) {
+        z = Einsum <equation = "ik, jk -> ji"> (x, y) }""",
+    "Einsum of a batch": """(float[B,N,2] x, float[2] y) => (float[N,B] z) {
+        z = Einsum <equation = "bnk,k->nb"> (x, y) }""",
+    "Einsum without a sum": """(float[N] x, float[M] y) => (float[M,N] z) {
+        z = Einsum <equation = "i,j->ji"> (x, y) }""",
+    "Einsum of unlike sizes": """(float[N,K] x, float[L] y) => (float[N] z) {
+        z = Einsum <equation = "ik,k->i"> (x, y) }""",
     "Softmax": "(float[N,3] x) => (float[N,3] z) { z = Softmax <axis = 1> (x) }",
     "Shape": "(float[N,2,M] x) => (int64[2] z) { z = Shape <start = 1> (x) }",
     "Range": """(int64 a, int64 b) => (int64[K] z) {
@@ -111,6 +119,49 @@ OPERATORS = {
         z = Reshape <allowzero = 1> (x, s) }""",
     "Reshape that may fail": """(float[N] x) => (float[2,3] z) {
         s = Constant <value_ints = [2, 3]> () z = Reshape (x, s) }""",
+    "GatherND of batches": """(float[B,T,2] x, int64[B,K,1] i) => (float[B,K,2] z) {
+        z = GatherND <batch_dims = 1> (x, i) }""",
+    "GatherND of pairs": """(float[N,3] x, int64[K,2] i) => (float[K] z) {
+        z = GatherND (x, i) }""",
+    "ScatterND of a row": """(float[N,2] x, int64[1,1] i, float[1,2] u) => (float[N,2] z) {
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of an element": """(float[N,M] x, int64[2] i, float u) => (float[N,M] z) {
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of a column": """(float[N,3] x, float[N] u) => (float[N,3] z) {
+        d = Shape <end = 1> (x) o = Constant <value_ints = [1]> () s = Concat <axis = 0> (d, o)
+        c = ConstantOfShape <value = int64[1] {-2}> (s) a = Constant <value_int = 0> ()
+        e = Constant <value_ints = [0]> () n = Squeeze (d, e) w = Constant <value_int = 1> ()
+        r = Range (a, n, w) f = Unsqueeze (r, o) i = Concat <axis = 1> (f, c)
+        z = ScatterND (x, i, u) }""",
+    "ScatterND of later rows": """(float[N,2] x, float[2,2] u) => (float[N,2] z) {
+        i = Constant <value = int64[2,1] {1, 2}> () z = ScatterND (x, i, u) }""",
+    "ReverseSequence": """(float[T,B] x, int64[B] n) => (float[T,B] z) {
+        z = ReverseSequence <time_axis = 0, batch_axis = 1> (x, n) }""",
+    "Compress without an axis": """(float[N,2] x) => (float[M] z) {
+        n = Size (x) e = Constant <value_ints = [-1]> () s = Reshape (n, e)
+        c = ConstantOfShape <value = bool[1] {1}> (s) z = Compress (x, c) }""",
+    "Compress to one": """(float[2,N,3] x) => (float[2,1,3] z) {
+        a = Constant <value_int = 0> () o = Constant <value_int = 1> () s = Shape (x)
+        n = Gather (s, o) r = Range (a, n, o) l = Sub (n, o) c = Equal (r, l)
+        z = Compress <axis = 1> (x, c) }""",
+    "ArgMax where the last is 0": """(int32[N] x) => (int64[1] z) {
+        o = Constant <value = int32[1] {0}> () p = Abs (x) y = Concat <axis = 0> (p, o)
+        z = ArgMax <axis = 0> (y) }""",
+    "comparisons of small whole numbers": """(int32[N] x, int32 y) => (bool[N] a, bool[N] b) {
+        m = Max (x, y) a = Less (x, m) n = Min (x, y) b = Equal (n, x) }""",
+    "small whole numbers as large ones": """(int32[N] x, int8 y) => (int64[N] a, int64 b) {
+        m = Neg (x) n = Max (x, m) a = Cast <to = 7> (n) b = Cast <to = 7> (y) }""",
+    "whole numbers cut off": """(int64[N] x) => (int64[N] y) {
+        m = Constant <value_int = 1500000000> () p = Mul (x, m) c = Cast <to = 6> (p)
+        y = Cast <to = 7> (c) }""",
+    "a count of small numbers": """(bool[N] x) => (int64 y, bool z) {
+        c = Cast <to = 6> (x) s = ReduceSum <keepdims = 0> (c) y = Cast <to = 7> (s)
+        o = Constant <value = int32 {1}> () z = LessOrEqual (o, s) }""",
+    "how many are up to a number": """(int64[N] x, int64 k) => (int64 y, int64 w) {
+        a = Constant <value_int = 0> () o = Constant <value_int = 1> () n = Size (x)
+        r = Range (a, n, o) c = LessOrEqual (r, k) d = Cast <to = 7> (c)
+        y = ReduceSum <keepdims = 0> (d) l = Not (c) m = Cast <to = 6> (l)
+        s = ReduceSum <keepdims = 0> (m) w = Cast <to = 7> (s) }""",
     "Tile": """(float[N,2] x) => (float[M,2] z) { r = Constant <value_ints = [3, 1]> ()
         z = Tile (x, r) }""",
     "Pad": """(float[N,2] x) => (float[M,2] z) { p = Constant <value_ints = [1, 0, 2, 0]> ()
@@ -120,6 +171,11 @@ OPERATORS = {
     "MaxPool": """(float[N,2,K] x) => (float[N,2,M] z) {
         z = MaxPool <kernel_shape = [2], ceil_mode = 1, strides = [2]> (x) }""",
     "CumSum": "(float[N,2] x, int64 a) => (float[N,2] z) { z = CumSum <reverse = 1> (x, a) }",
+    "CumSum of whole numbers": """(int64[N,2] x) => (int64[N,2] z, int64[N,2] y) {
+        a = Constant <value_int = -2> () b = Constant <value = int32 {0}> ()
+        z = CumSum <exclusive = 1> (x, a) y = CumSum <reverse = 1> (x, b) }""",
+    "CumSum of small numbers": """(int32[2,N] x) => (int32[2,N] z) {
+        a = Constant <value_int = 1> () z = CumSum <exclusive = 1, reverse = 1> (x, a) }""",
     "TopK": """(float[N,3] x, int64[1] k) => (float[N,M] z, int64[N,M] i) {
         z, i = TopK <largest = 0> (x, k) }""",
     "ScatterND": """(float[N,2] x, int64[M,1] i, float[M,2] u) => (float[N,2] z) {
@@ -156,6 +212,46 @@ OPERATORS = {
         z = Constant <value_int = 0> () one = Constant <value_int = 1> ()
         y, k = Loop <body = b (int64 i, bool c, float s, int64 j) => (bool d, float t, int64 k) {
             t = Add (s, w) d = Less (t, h) k = Add (j, one) }> (n, , h, z) }""",
+    "Loop that fills a buffer": """(float[T,2] x, float[T,2] b) => (float[T,2] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> ()
+        y = Loop <body = s (int64 i, bool c, float[T,2] a) => (bool g, float[T,2] z) {
+            g = Identity (c) r = Gather (x, i) o = Gather (a, i) v = Sub (r, o)
+            u = Unsqueeze (v, e) j = Reshape (i, f) z = ScatterND (a, j, u) }> (n, , b) }""",
+    "Loop that fills a buffer from its end": """(float[T] x, float[T] b) => (float[T] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> () w = Constant <value_int = 1> () l = Sub (n, w)
+        y = Loop <body = s (int64 i, bool c, float[T] a) => (bool g, float[T] z) {
+            g = Identity (c) r = Gather (x, i) u = Unsqueeze (r, e) k = Sub (l, i)
+            j = Reshape (k, f) z = ScatterND (a, j, u) }> (l, , b) }""",
+    "Loop whose rows are read before they are written": """(float[T] b) => (float[T] y) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (b) n = Squeeze (d, e)
+        f = Constant <value_ints = [1,1]> () w = Constant <value_int = 1> () l = Sub (n, w)
+        y = Loop <body = s (int64 i, bool c, float[T] a) => (bool g, float[T] z) {
+            g = Identity (c) k = Add (i, w) r = Gather (a, i) v = Neg (r) u = Unsqueeze (v, e)
+            j = Reshape (k, f) z = ScatterND (a, j, u) }> (l, , b) }""",
+    "Scan of a window": """(float[3,2] h, float[T,2] x) => (float[3,2] y, float[T,3,2] z) {
+        e = Constant <value_ints = [0]> () o = Constant <value_ints = [1]> ()
+        m = Constant <value_ints = [9]> ()
+        y, z = Scan <num_scan_inputs = 1, body = b (float[3,2] s, float[2] r)
+            => (float[3,2] t, float[3,2] u) {
+            k = Slice (s, o, m, e) q = Unsqueeze (r, e) t = Concat <axis = 0> (k, q)
+            u = Identity (s) }> (h, x) }""",
+    "Scan of a window that moves down": """(float[2,N] h, float[T,2] x) => (float[2,N] y) {
+        e = Constant <value_ints = [0]> () o = Constant <value_ints = [1]> ()
+        l = Constant <value_ints = [-1]> ()
+        y = Scan <num_scan_inputs = 1, body = b (float[2,N] s, float[2] r)
+            => (float[2,N] t) {
+            k = Slice (s, e, l, o) q = Unsqueeze (r, o) t = Concat <axis = 1> (q, k)
+            }> (h, x) }""",
+    "Loop of a small counter that overflows": """(int64 n, int8 s) => (int8 y, bool[K] z) {
+        m = Constant <value = int8 {100}> ()
+        y, z = Loop <body = b (int64 i, bool c, int8 a) => (bool d, int8 b, bool e) {
+            d = Identity (c) b = Add (a, m) e = Less (a, b) }> (n, , s) }""",
+    "Loop of a counter that overflows": """(int64 k, int64 n) => (int64 y) {
+        m = Constant <value_int = 9223372036854775807> () s = Add (k, m)
+        y = Loop <body = b (int64 i, bool c, int64 a) => (bool d, int64 b) {
+            d = Identity (c) b = Add (a, m) }> (n, , s) }""",
     "Loop of a counter": """(float[N] x) => (int64 k) {
         n = Size (x) z = Constant <value_int = 0> () two = Constant <value_int = 2> ()
         go = Less (z, n)

@@ -57,6 +57,13 @@ WRONG = {
         "x",
         "n",
     ),
+    "a number of an output that is empty": (
+        """(float[T] x, float p, float q) => (float[T] y, float z) {
+        zero = Constant <value_int = 0> () t = Size (x) some = Less (zero, t)
+        k = Where (some, p, q) y = Add (x, k) z = Identity (@) }""",
+        "k",
+        "p",
+    ),
     "a size that broadcasts where it is 1": (
         """(float[N] x, float[M] y) => (float[K] z) {
         s = Shape (x) p = @ (y, s) z = Add (x, p) }""",

@@ -13,7 +13,8 @@ from onnx import GraphProto
 from passes.loops.form import Kind, LoopForm
 from passes.types.value_types import dims_of
 from passes.verify.prove.evaluator import Call, Evaluator, Fails, Values, operator
-from passes.verify.prove.loops.states import Iteration, State, before, solved
+from passes.verify.prove.loops.closed_forms import State
+from passes.verify.prove.loops.states import Iteration, before, solved
 from passes.verify.prove.terms.algebra import BOOL, INT64
 from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
 from passes.verify.prove.terms.integers import polynomial
@@ -266,8 +267,8 @@ def run(
     for condition, why in one.required:
         condition = algebra.close([one.index], resolved(condition, at))
         evaluator.require(algebra.for_all(trips, condition), why)
-    for state, array in zip(states, sized, strict=True):
-        if array.dtype == INT64:
+    for state, array, placeholder in zip(states, sized, one.placeholders, strict=True):
+        if array.dtype == INT64 and placeholder.uid in evaluator.read:
             _count_fits(evaluator, one.index, trips, array, state)
     ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
     finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]

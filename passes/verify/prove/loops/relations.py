@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
+from math import prod
 
 from passes.verify.prove.certificates.guide import DoesNotHold, Guide, Relation, printable
 from passes.verify.prove.terms.algebra import COMMUTE, Algebra
@@ -15,7 +17,6 @@ from passes.verify.prove.terms.term import Term, atom_of, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
-_DEEPEST = 6
 #: For each state of a recurrence, states of another one by number.
 _Starts = list[list[tuple[int, Term]]]
 _STEPS = 400
@@ -37,7 +38,7 @@ class Relations:
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
         self._compared: dict[tuple[Term, Term], bool] = {}
-        self._depth = 0
+        self._open: list[Term] = []  # what is being read from another one
         self._steps = _STEPS
 
     def normal(self, *terms: Term) -> tuple[Term, ...]:
@@ -55,16 +56,16 @@ class Relations:
         """Another recurrence and its iteration that give the state of this one before an
         iteration, which is not negative."""
         algebra = self.algebra
-        if not algebra.is_not_negative(iteration) or self._depth >= _DEEPEST:
+        if not algebra.is_not_negative(iteration) or own in self._open:
             return None
         key = (own, iteration, *self._assumed)
         if key not in self._found:
             self._found[key] = None
-            self._depth += 1
+            self._open.append(own)
             try:
                 self._found[key] = self._masked(own, iteration) or self._relation(own, iteration)
             finally:
-                self._depth -= 1
+                self._open.pop()
         found = self._found[key]
         return None if found is None else (found.args[0], found.args[1])
 
@@ -84,7 +85,9 @@ class Relations:
         at = tuple(map(algebra.lift, variables))
         sought = self._begins(own, at, initial)
         for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
-            if self._leads(other, own) or not algebra.is_not_negative(begin):
+            if other in self._open or self._leads(other, own):
+                continue
+            if not algebra.is_not_negative(begin):
                 continue
             starts = self._starts(own, other, begin, stated)
             with self._running(iteration):
@@ -94,7 +97,7 @@ class Relations:
                     strides = self._stated_strides(first, begin, stated)
                 for stride in strides:
                     states = self._keeps(own, starts, stride, begin, iteration)
-                    if states is not None:
+                    if states is not None and not self._leads(other, own):
                         guide.relates(asked, other, begin, stride, states)
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
@@ -174,9 +177,11 @@ class Relations:
 
     def _leads(self, other: Term, own: Term) -> bool:
         """Return whether what is read from a recurrence is read from this one in the end."""
-        while other is not own and other in self._reads:
+        seen: set[Term] = set()
+        while other is not own and other in self._reads and other not in seen:
+            seen.add(other)
             other = self._reads[other]
-        return other is own
+        return other is own or other in seen
 
     def _begins(
         self, own: Term, at: tuple[Term, ...], initial: Term
@@ -229,7 +234,7 @@ class Relations:
         read = _read(first)
         if read is not None and read.args[0] is other and read.args[2:] == at:
             yield algebra.sub(read.args[1], begin)
-        large = 2 * sum(1 for _ in subterms(first)) + 20
+        large = sum(1 for _ in subterms(first)) + 20
         for number in range(1, MOST_WRITTEN_OUT + 1):
             after = self._after(other, begin, number, at)
             if self._same(after, first):
@@ -379,9 +384,24 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op != "ew" or left.parts[0] not in COMMUTE:
+        if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
+            return self._elements_alike(left.args[:-1], *pairs[-1])
+        commutes = left.op == "ew" and left.parts[0] in COMMUTE
+        if not commutes and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
+
+    def _elements_alike(self, sizes: Sequence[Term], left: Term, right: Term) -> bool:
+        """Return whether two functions are alike at each of few indices, where that decides
+        something."""
+        if all(one.op != "ite" for side in (left, right) for one in subterms(side)):
+            return False
+        counts = [self.algebra.number(size) for size in sizes]
+        if prod(MOST_WRITTEN_OUT + 1 if one is None else one for one in counts) > MOST_WRITTEN_OUT:
+            return False
+        places = product(*(map(self.algebra.whole, range(one or 0)) for one in counts))
+        made = self.algebra.apply
+        return all(self.alike(made(left, at), made(right, at)) for at in places)
 
     def _unfolded(self, read: Term) -> Term | None:
         """A state as the last iteration makes it, if there is one for certain."""

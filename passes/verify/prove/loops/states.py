@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from passes.verify.prove.evaluator import Reason
+from passes.verify.prove.loops.closed_forms import State, Step, filled, moved
 from passes.verify.prove.terms.algebra import INT64, Algebra
 from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.numbers import SMALL
 from passes.verify.prove.terms.term import Term, atom_of, subterms
-
-#: What a state is before an iteration, at indices.
-State = Callable[[Term, Indices], Term]
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,9 @@ def _closed(
     initial: Array,
 ) -> State | None:
     """A state that never changes, or grows by the same number in every iteration."""
-    at = tuple(map(algebra.lift, variables))
-    key = tuple(
-        algebra.zero if size is algebra.one else index
-        for index, size in zip(at, initial.shape, strict=True)
-    )
-    own = algebra.applied_to(one.placeholders[number])(key)
+    others = frozenset(placeholder.uid for placeholder in one.placeholders)
+    whole = Step(algebra, one.index, one.placeholders[number], others, variables, step, initial)
+    own = whole.own
     if step is own:
         return lambda _, indices: initial.at(indices)
     appended = _appended(algebra, one, number, variables, step, own, initial)
@@ -79,16 +75,33 @@ def _closed(
         return appended
     if not step.free & {placeholder.uid for placeholder in one.placeholders}:
         return _delayed(algebra, one.index, variables, step, initial)
+    closed = filled(whole) or moved(whole)
+    if closed is not None:
+        return closed
+    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
+    if initial.dtype in SMALL and step.op == "ew" and step.data == ("Add", (), initial.dtype):
+        added = [part for part in step.args if part is not own]
+        if len(added) == 1 and not added[0].free & inner:
+            return _counting(algebra, variables, added[0], initial)
     if initial.dtype != INT64:
         return None
     grows = algebra.sub(step, own)
-    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if grows.free & inner:
         return None
 
     def state(iteration: Term, indices: Indices) -> Term:
         by = algebra.subst(grows, dict(zip(variables, indices, strict=True)))
         return algebra.add(initial.at(indices), algebra.mul(by, iteration))
+
+    return state
+
+
+def _counting(algebra: Algebra, variables: list[Term], by: Term, initial: Array) -> State:
+    """A state of a small type that grows by the same number in every iteration."""
+
+    def state(iteration: Term, indices: Indices) -> Term:
+        added = algebra.subst(by, dict(zip(variables, indices, strict=True)))
+        return algebra.counted(initial.dtype, initial.at(indices), added, iteration)
 
     return state
 

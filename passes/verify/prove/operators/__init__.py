@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 from passes.verify.prove.loops import recurrences
-from passes.verify.prove.operators import cells, elementwise, layout, opaque, reductions, sizes
+from passes.verify.prove.operators import (
+    cells,
+    elementwise,
+    indexing,
+    layout,
+    opaque,
+    reductions,
+    sizes,
+)
 
-__all__ = ["cells", "elementwise", "layout", "opaque", "recurrences", "reductions", "sizes"]
+__all__ = [
+    "cells",
+    "elementwise",
+    "indexing",
+    "layout",
+    "opaque",
+    "recurrences",
+    "reductions",
+    "sizes",
+]

@@ -10,7 +10,8 @@ from onnx import NodeProto, defs
 
 from passes.verify.prove.evaluator import Call, attributes_of, operator
 from passes.verify.prove.families import ACTIVATIONS
-from passes.verify.prove.loops.states import Iteration, State, before, solved
+from passes.verify.prove.loops.closed_forms import State
+from passes.verify.prove.loops.states import Iteration, before, solved
 from passes.verify.prove.operators.elementwise import exact
 from passes.verify.prove.operators.reductions import ROWS, dot
 from passes.verify.prove.terms.algebra import INT64, Algebra

@@ -17,6 +17,7 @@ from passes.verify.prove.families import (
 )
 from passes.verify.prove.terms.algebra import BOOL, INT64
 from passes.verify.prove.terms.arrays import Array, Indices
+from passes.verify.prove.terms.numbers import SMALL
 from passes.verify.prove.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
@@ -213,7 +214,10 @@ def comparison(call: Call) -> list[Array]:
         left, right, op = right, left, op.replace("Greater", "Less")
 
     def element(at: list[Term]) -> Term:
-        if left.dtype == INT64:
+        wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at
+        if left.dtype == INT64 or None not in wide:
+            at = [one for one in wide if one is not None]
+        if at[0].op == at[1].op == "poly":
             difference = algebra.sub(at[1], at[0])
             if op == "Equal":
                 return algebra.eq0(difference)

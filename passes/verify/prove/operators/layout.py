@@ -8,12 +8,12 @@ import numpy as np
 
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.operators.elementwise import broadcast
-from passes.verify.prove.terms.algebra import BOOL, INT64
+from passes.verify.prove.terms.algebra import BOOL
 from passes.verify.prove.terms.arrays import Array, Indices
 from passes.verify.prove.terms.term import Term
 
 
-def _moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
+def moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> list[Array]:
     return [Array(x.algebra, x.dtype, tuple(shape), get)]
 
 
@@ -31,7 +31,7 @@ def transpose(call: Call) -> list[Array]:
             at[axis] = index
         return x.at(at)
 
-    return _moved(x, [x.shape[axis] for axis in perm], get)
+    return moved(x, [x.shape[axis] for axis in perm], get)
 
 
 @operator("Squeeze")
@@ -55,7 +55,7 @@ def squeeze(call: Call) -> list[Array]:
             at.insert(axis, x.algebra.zero)
         return x.at(at)
 
-    return _moved(x, [size for axis, size in enumerate(x.shape) if axis not in axes], get)
+    return moved(x, [size for axis, size in enumerate(x.shape) if axis not in axes], get)
 
 
 @operator("Unsqueeze")
@@ -69,7 +69,7 @@ def unsqueeze(call: Call) -> list[Array]:
     for axis in axes:
         shape.insert(axis, x.algebra.one)
     kept = [axis for axis in range(rank) if axis not in axes]
-    return _moved(x, shape, lambda indices: x.at([indices[axis] for axis in kept]))
+    return moved(x, shape, lambda indices: x.at([indices[axis] for axis in kept]))
 
 
 @operator("Flatten")
@@ -232,7 +232,7 @@ def concat(call: Call) -> list[Array]:
 
     shape = list(first.shape)
     shape[axis] = ends[-1]
-    return _moved(first, shape, get)
+    return moved(first, shape, get)
 
 
 @operator("Split")
@@ -276,7 +276,7 @@ def _cut(x: Array, axis: int, start: Term, step: int, size: Term) -> list[Array]
 
     shape = list(x.shape)
     shape[axis] = size
-    return _moved(x, shape, get)
+    return moved(x, shape, get)
 
 
 @operator("Slice")
@@ -334,31 +334,6 @@ def _clamped(call: Call, bound: Term, size: Term, low: Term, high: Term) -> Term
     return algebra.most(algebra.least(bound, high), low)
 
 
-@operator("Gather")
-def gather(call: Call) -> list[Array]:
-    """Read at indices of an axis, which may count from the end."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
-    axis = call.axis(call.attributes["axis"], x.rank)
-    size = x.shape[axis]
-    if chosen.dtype != INT64:
-        raise call.cannot("operator", f"indices are {chosen.dtype}")
-    call.evaluator.whole_numbers(chosen)
-
-    def inside(index: Term) -> Term:
-        low = algebra.ge0(algebra.add(index, size))
-        return algebra.all((low, algebra.ge0(algebra.sub(algebra.sub(size, algebra.one), index))))
-
-    call.evaluator.for_each(chosen, inside, "an index is in range")
-    rank = chosen.rank
-
-    def get(indices: Sequence[Term]) -> Term:
-        index = chosen.at(indices[axis : axis + rank])
-        place = algebra.ite(algebra.ge0(index), index, algebra.add(index, size))
-        return x.at([*indices[:axis], place, *indices[axis + rank :]])
-
-    return _moved(x, [*x.shape[:axis], *chosen.shape, *x.shape[axis + 1 :]], get)
-
-
 @operator("Tile")
 def tile(call: Call) -> list[Array]:
     """Repeat each axis."""
@@ -373,38 +348,7 @@ def tile(call: Call) -> list[Array]:
         pairs = zip(indices, x.shape, strict=True)
         return x.at([algebra.imod(index, size) for index, size in pairs])
 
-    return _moved(x, [algebra.mul(s, r) for s, r in zip(x.shape, repeats, strict=True)], get)
-
-
-@operator("NonZero")
-def nonzero(call: Call) -> list[Array]:
-    """The indices of a vector of which no element is 0: all of them."""
-    x, algebra = call.evaluator.whole_numbers(call.array(0)), call.algebra
-    variables, value = x.generic()
-    if x.rank != 1 or x.dtype != INT64 or algebra.number(value) in (None, 0):
-        raise call.cannot("operator", "an operand of NonZero may be 0")
-    assert variables
-    return [Array(algebra, INT64, (algebra.one, x.shape[0]), lambda at: at[1])]
-
-
-@operator("Compress")
-def compress(call: Call) -> list[Array]:
-    """The elements of an axis where a condition holds, which is to hold of all."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
-    axis = call.attributes["axis"]
-    if axis is None and x.rank != 1:
-        raise call.cannot("operator", "Compress without an axis is not modelled")
-    if chosen.rank != 1:
-        raise call.cannot("shape", f"the condition has {chosen.rank} axes")
-    size = x.shape[call.axis(axis or 0, x.rank)]
-    call.evaluator.given(
-        algebra.eq0(algebra.sub(size, chosen.shape[0])), "there is a condition for each element"
-    )
-    (index,), condition = chosen.generic()
-    every = algebra.for_all(size, algebra.close([index], condition))
-    if not call.evaluator.decide(every, "the condition holds for all elements"):
-        raise call.cannot("operator", "Compress may leave elements out")
-    return [x]
+    return moved(x, [algebra.mul(s, r) for s, r in zip(x.shape, repeats, strict=True)], get)
 
 
 @operator("Pad")
@@ -447,4 +391,4 @@ def pad(call: Call) -> list[Array]:
             inside += [low, high]
         return algebra.ite(algebra.all(inside), x.at(at), fill)
 
-    return _moved(x, shape, get)
+    return moved(x, shape, get)

@@ -7,6 +7,8 @@ from functools import reduce
 from itertools import product
 from math import prod
 
+import numpy as np
+
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
@@ -167,6 +169,45 @@ def matmul(call: Call) -> list[Array]:
     return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
 
 
+@operator("Einsum")
+def einsum(call: Call) -> list[Array]:
+    """A product of two operands, summed over at most one index that both have."""
+    equation = call.attributes["equation"].decode().replace(" ", "")
+    given, _, result = equation.partition("->")
+    names = given.split(",")
+    arrays = [call.array(number) for number in range(len(call.inputs))]
+    ranks = [array.rank for array in arrays]
+    summed = {*"".join(names)} - {*result}
+    is_plain = "".join((*names, result)).isalpha() and "->" in equation and len(arrays) == 2
+    is_plain &= all(len({*name}) == len(name) for name in (*names, result))
+    is_plain &= {*result} <= {*"".join(names)} and ranks == [len(name) for name in names]
+    is_plain &= len(summed) <= 1 and all(summed <= {*name} for name in names)
+    if not is_plain or "float" not in arrays[0].dtype:
+        raise call.cannot("operator", f"the equation {equation!r} of Einsum is not modelled")
+    call.alike(*arrays)
+    algebra, sizes = call.algebra, dict[str, Term]()
+    for one, name in zip(arrays, names, strict=True):
+        for letter, size in zip(name, one.shape, strict=True):
+            equal = algebra.eq0(algebra.sub(sizes.setdefault(letter, size), size))
+            call.evaluator.given(equal, f"the sizes of {letter!r} agree")
+    call.evaluator.assumed.add(ROWS)
+
+    def get(indices: Sequence[Term]) -> Term:
+        def pair(k: Term) -> tuple[Term, Term]:
+            at = {**dict(zip(result, indices, strict=True)), **dict.fromkeys(summed, k)}
+            one, other = (
+                array.at([at[letter] for letter in name])
+                for array, name in zip(arrays, names, strict=True)
+            )
+            return one, other
+
+        size = next((sizes[letter] for letter in summed), algebra.one)
+        return dot(call, arrays[0].dtype, size, pair)
+
+    shape = tuple(sizes[letter] for letter in result)
+    return [Array(algebra, arrays[0].dtype, shape, get)]
+
+
 def _unread(indices: Sequence[Term]) -> Term:
     """The element of an array that stands for its sizes: `broadcast` reads no other part of it."""
     raise AssertionError("only its sizes are read")
@@ -213,6 +254,37 @@ def gemm(call: Call) -> list[Array]:
         return algebra.elementwise("Gemm", factors, a.dtype, args)
 
     return [Array(algebra, a.dtype, (rows, columns), get)]
+
+
+@operator("CumSum")
+def running_sum(call: Call) -> list[Array]:
+    """The sums of whole numbers up to each of them, as a loop adds them up."""
+    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    place = algebra.wide(chosen.dtype, chosen.scalar())
+    number = None if place is None else algebra.number(place)
+    if number is None or "int" not in x.dtype:
+        raise call.cannot("operator", f"a CumSum of {x.dtype}, or along a computed axis")
+    axis = call.axis(number, x.rank)
+    last = algebra.sub(x.shape[axis], algebra.one)
+    backwards, exclusive = call.attributes["reverse"], call.attributes["exclusive"]
+    zero = algebra.literal(x.dtype, np.dtype(x.dtype).type(0))
+
+    def get(indices: Sequence[Term]) -> Term:
+        index, state = algebra.variable(), algebra.placeholder(x.dtype, "sum")
+        at, own = algebra.lift(index), algebra.applied_to(state)(())
+        read = algebra.sub(last, at) if backwards else at
+        item = x.at([*indices[:axis], read, *indices[axis + 1 :]])
+        added = (
+            algebra.add(own, item)
+            if x.dtype == INT64
+            else algebra.elementwise("Add", (), x.dtype, [own, item])
+        )
+        sums = algebra.recurrence(0, [state], [([], zero)], [([index], added)])
+        before = algebra.sub(last, indices[axis]) if backwards else indices[axis]
+        count = before if exclusive else algebra.add(before, algebra.one)
+        return algebra.state(sums, count, ())
+
+    return [x.like(get)]
 
 
 @operator("Softmax", "LogSoftmax", "LpNormalization")

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from passes.verify.prove.terms.conditions import MOST_WRITTEN_OUT
-from passes.verify.prove.terms.constants import Constants
+from passes.verify.prove.terms.extremes import Extremes
 from passes.verify.prove.terms.integers import polynomial
 from passes.verify.prove.terms.numbers import (
     BOOL,
     INT64,
     MOST_ITERATIONS,
+    SMALL,
     Contradiction,
     Value,
     Values,
@@ -35,7 +36,7 @@ class Manner:
     distributed: bool = False
 
 
-class Algebra(Constants):
+class Algebra(Extremes):
     """The terms of a proof, and what is known on the path that is studied."""
 
     def __init__(self, manner: Manner | None = None) -> None:
@@ -269,6 +270,10 @@ class Algebra(Constants):
                 value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
                 if abs(value) <= 1 << 53:
                     return self.whole(int(value))
+            if dtype == INT64 and source in SMALL:
+                return self.wide(source, first)
+            if source == INT64 and dtype in SMALL:
+                return self._narrow(dtype, first)
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
@@ -308,6 +313,12 @@ class Algebra(Constants):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
+        if data == ("ReduceSum", INT64) and len(sizes) == 1:
+            counted = self._count_up_to(sizes[0], body)
+            if counted is not None:
+                return counted
+        if any(size is self.zero for size in sizes):  # what it is of nothing
+            body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):
             variables, inner = self.opened(body, sizes)
             alone = {
@@ -321,7 +332,9 @@ class Algebra(Constants):
             if not kept and (data[0] in _OF_ONE_IS_ITSELF or data == ("ReduceSum", INT64)):
                 return inner
             sizes, body = left, self.close(kept, inner)
-        return self.opaque(data[-1], "red", data, (*sizes, body))
+        made = self.opaque(data[-1], "red", data, (*sizes, body))
+        self._each_extreme(data, sizes, body, made)
+        return made
 
     def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence before an iteration."""

@@ -40,13 +40,17 @@ class Array:
         """The number of axes."""
         return len(self.shape)
 
-    def at(self, indices: Sequence[Term]) -> Term:
-        """The element at these indices."""
+    def key(self, indices: Sequence[Term]) -> Indices:
+        """Indices at which the element is read: 0 along axes of size 1."""
         one = self.algebra.one
-        key = tuple(
+        return tuple(
             self.algebra.zero if size is one else index
             for size, index in zip(self.shape, indices, strict=True)
         )
+
+    def at(self, indices: Sequence[Term]) -> Term:
+        """The element at these indices."""
+        key = self.key(indices)
         if key not in self._memo:
             self._memo[key] = self.get(key)
         return self._memo[key]

@@ -50,6 +50,9 @@ class Conditions(Numbers):
             for part in condition.args:
                 self.assume(self.subst(part, {}, whole=True))
         elif condition.op == "ge0":
+            opposite = self.negation(condition)
+            if opposite.op == "ge0" and self._proves_by_branch(opposite):
+                raise Contradiction
             self._fact(condition.args[0])
         elif condition.op == "eq0":
             self._known[condition] = True
@@ -60,6 +63,8 @@ class Conditions(Numbers):
         elif condition.op == "not":
             (inner,) = condition.args
             self._known[inner] = False
+            if inner.op == "forall":
+                self._witness(*inner.args)
             if inner.op == "eq0":
                 (value,) = inner.args
                 for side in (value, self.scaled(value, -1)):
@@ -72,6 +77,28 @@ class Conditions(Numbers):
             if condition.op == "forall":
                 self._alike.append(condition)
                 self._instances.clear()
+                self._reduced.clear()
+
+    def _witness(self, size: Term, condition: Term) -> None:
+        """Let there be an index below `size` of which a condition does not hold."""
+        _, body = self.opened(condition, [size])
+        self._facts.append(polynomial(self.sub(size, self.one)))
+        self.assume(self.negation(body))
+        for atom in subterms(body):
+            if atom.op in ("elem", "ew"):
+                self._facts += self._known_of(atom)
+        self._proven.clear()
+
+    def know_of_each(self, size: Term, index: Term, condition: Term) -> None:
+        """Let a condition hold of every index below `size`, which is shown of each."""
+        for part in condition.args if condition.op == "and" else (condition,):
+            if part.op == "ge0" and index.uid in part.free:
+                made = self.terms.make("forall", None, (size, self.close([index], part)))
+                if made not in self._alike:
+                    self._alike.append(made)
+                    self._instances.clear()
+                    self._reduced.clear()
+                    self._proven.clear()
 
     def restate(self, op: str) -> None:
         """Know what is known about terms with this operator about what they are now, too."""
@@ -97,9 +124,33 @@ class Conditions(Numbers):
         """Return whether a condition holds for certain."""
         if condition.op == "and":
             return all(map(self.proves, condition.args))
+        if condition.op == "or" and any(map(self.proves, condition.args)):
+            return True
         if condition.op == "ge0":
-            return self.is_not_negative(condition.args[0])
+            return self.is_not_negative(condition.args[0]) or self._proves_by_branch(condition)
         return condition is self.true or self._known.get(condition, False)
+
+    def _proves_by_branch(self, condition: Term) -> bool:
+        """Return whether a number of an index that is one of two is not negative either way; where
+        it is one of inputs and sizes alone, the path is divided."""
+        parts = polynomial(condition.args[0])
+        chosen = [mono for mono in parts if len(mono) == 1 and mono[0].op in ("ite", "min", "max")]
+        if not chosen or not condition.free or self._branches >= _MOST_BRANCHES:
+            return False
+        (atom,) = chosen[0]
+        rest = self.sum({one: many for one, many in parts.items() if one != chosen[0]})
+        *holds, left, right = atom.args
+        cases = [one for case in holds for one in (case, self.negation(case))]
+        self._branches += 1
+        try:
+            for case, value in zip(cases or (self.true, self.true), (left, right), strict=True):
+                side = self.add(rest, self.scaled(value, parts[chosen[0]]))
+                with self.assuming(case) as possible:
+                    if possible and not self.proves(self.subst(self.ge0(side), {}, whole=True)):
+                        return False
+        finally:
+            self._branches -= 1
+        return True
 
     def proves_if(self, assumed: Sequence[Term], condition: Term) -> bool:
         """Return whether a condition holds wherever the whole numbers `assumed` are not
@@ -113,6 +164,7 @@ class Conditions(Numbers):
         """Forget afterwards what is learned within."""
         kept = (self._facts, self._known, self._equal, self._positive, self._alike)
         states, self._states = self._states, {}
+        reduced, self._reduced = self._reduced, {}
         restated, self._restated = self._restated, set(self._restated)
         self._facts, self._known = list(self._facts), dict(self._known)
         self._equal, self._positive = dict(self._equal), set(self._positive)
@@ -124,6 +176,7 @@ class Conditions(Numbers):
         finally:
             self._facts, self._known, self._equal, self._positive, self._alike = kept
             self._states = states
+            self._reduced = reduced
             self._restated = restated
             self._proven.clear()
             self._instances.clear()
@@ -148,6 +201,12 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
+        is_some = parts.get((), 0) == -1
+        counted = self._counts_none({mono: many for mono, many in parts.items() if mono})
+        if counted is not None and is_some and max(parts.values()) == 1:
+            return self.negation(counted)
+        if counted is not None and not is_some and [*parts.values()] == [-1]:
+            return counted
         common = gcd(*(many for mono, many in parts.items() if mono))
         value = self.sum({m: many // common for m, many in parts.items()})
         if self.is_not_negative(value):

@@ -15,6 +15,15 @@ Values = Mapping[Term, Value]
 INT64 = "int64"
 BOOL = "bool"
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+#: The ends of the types of which each number is one of int64.
+SMALL = {
+    f"{sign}int{bits}": (
+        -(1 << bits) // 2 if not sign else 0,
+        (1 << bits) // (1 if sign else 2) - 1,
+    )
+    for sign in ("", "u")
+    for bits in (8, 16, 32)
+}
 #: How long an axis is taken to be at most.
 LONGEST = (1 << 31) - 1
 #: How often a loop is taken to iterate at most.
@@ -37,6 +46,9 @@ class Numbers(ABC):
         self.terms = Interned()
         self._bounds: dict[Term, list[Sum]] = {}
         self._relatives: dict[Term, list[Sum]] = {}
+        self._extremes: list[Term] = []
+        self._branches = 0  # how many choices are studied within each other
+        self._is_reducing = False
         self.forget()
 
     def forget(self) -> None:
@@ -49,11 +61,16 @@ class Numbers(ABC):
         self._alike: list[Term] = []
         self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
+        self._reduced: dict[Term, list[Sum]] = {}
         self._states: dict[tuple[Term, int], Term] = {}
 
     @abstractmethod
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
         """A term with values for variables, simplified; `whole`: anew in every part."""
+
+    @abstractmethod
+    def _about_reduction(self, atom: Term) -> list[Sum]:
+        """Polynomials of a reduction that are not negative."""
 
     @abstractmethod
     def ge0(self, value: Term) -> Term:
@@ -137,6 +154,8 @@ class Numbers(ABC):
         own: Sum = {(atom,): 1}
         if atom in self._bounds:
             return self._bounds[atom]
+        if atom.op == "red":
+            return self._about_reduction(atom)
         if atom.op in ("min", "max", "idiv"):
             if atom.op == "idiv" and not self.is_positive(atom.args[1]):
                 return []
@@ -144,7 +163,8 @@ class Numbers(ABC):
                 self._relatives[atom] = self._parts_of(atom)
             return self._relatives[atom] + ([own] if atom in self._positive else [])
         if atom.op in ("elem", "ew", "output"):
-            limits: list[Sum] = [{(atom,): 1, (): -_LOWEST}, {(atom,): -1, (): _HIGHEST}]
+            low, high = self._range_of(atom)
+            limits: list[Sum] = [{(atom,): 1, (): -low}, {(atom,): -1, (): high}]
             return [*self._known_of(atom), *limits]
         if atom.op in ("dim", "size"):
             return [own, {(atom,): -1, (): LONGEST}]
@@ -165,7 +185,7 @@ class Numbers(ABC):
         if atom in self._instances or atom.op not in ("elem", "ew"):
             return self._instances.get(atom, [])
         found = self._instances[atom] = []
-        for condition in self._alike:
+        for condition in (*self._alike, *self._extremes):
             size, function = condition.args
             (body,) = function.args
             assert isinstance(function.data, tuple)
@@ -389,6 +409,8 @@ class Numbers(ABC):
         if atom.op == "idiv":
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
+        if atom.op == "ew" and atom.parts[0] == "Cast":
+            return SMALL.get(atom.parts[1][0], (_LOWEST, _HIGHEST))
         return _LOWEST, _HIGHEST
 
 
