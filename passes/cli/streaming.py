@@ -279,7 +279,7 @@ def _lines(model: Path, made: Streamed) -> list[str]:
 
 
 def _told(state: State) -> str:
-    first = "an input" if state.value is None else "a value in the description"
+    first = "fed by the caller" if state.value is None else "a value in the description"
     first = first if state.fill is None else f"{state.fill:g}"
     first = "what the initial model computes" if state.computed else first
     node = f" ({state.node})" if state.node else ""
