@@ -178,9 +178,18 @@ def _value(term: Term, known: dict[Any, int | None]) -> int | None:
 
     `known` are the unknowns, and gets the values of terms.
     """
-    if term not in known:
-        known[term] = _computed(term, known)
+    pending = [term]
+    while pending:
+        missing = [one for one in _parts_of(pending[-1]) if one not in known]
+        if not missing:
+            one = pending.pop()
+            known[one] = _computed(one, known)
+        pending += missing
     return known[term]
+
+
+def _parts_of(term: Term) -> Sequence[Term]:
+    return term.args if term.op in _COMPUTED and _unknown(term) is None else ()
 
 
 def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
@@ -189,7 +198,7 @@ def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
         return known.get(unknown)
     if term.op in ("true", "false"):
         return term.op == "true"
-    values = [_value(one, known) for one in term.args] if term.op in _COMPUTED else [None]
+    values = [known[one] for one in term.args] if term.op in _COMPUTED else [None]
     numbers = [one for one in values if one is not None]
     if len(numbers) < len(values) or (term.op == "idiv" and numbers[1] <= 0):
         return None

@@ -211,10 +211,12 @@ def _guided(
                 pending.append((*decisions, (fork.condition, False)))
         except NotProvable as error:
             return ended.at_node(error)
-        except OutOfTime:
-            return ended.why("budget", f"more than {budget:g} s")
+        except OutOfTime as error:
+            return ended.why("budget", str(error) or f"more than {budget:g} s")
         except RecursionError:
             return ended.why("budget", "terms are nested too deeply")
+        except MemoryError:
+            return ended.why("budget", "terms take more memory than there is")
         except BadModel as error:
             return ended.why("model", str(error))
         except _Unproven as error:

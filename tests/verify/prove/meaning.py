@@ -267,9 +267,15 @@ class Worth:
         return states[0]
 
 
+def _held(value: Any) -> Any:
+    """A whole number as an int64 holds it, anything else as it is."""
+    return (value + 2**63) % 2**64 - 2**63 if type(value) is int else value
+
+
 def _by_element(data: Any, values: tuple[Any, ...]) -> Any:
     """An operator on single elements."""
     op, attributes, dtype = data
+    values = tuple(map(_held, values))
     given = {}
     types = [np.asarray(one).dtype for one in values]
     if op == "Cast":

@@ -335,3 +335,13 @@ def test_cells_are_their_equations(name: str) -> None:
             feeds["n"] = np.clip(feeds["n"], 0, len(feeds["x"]))
         manner = Manner(written_out=seed == 5, regrouped=bool(seed % 2), distributed=seed % 4 == 3)
         assert disagreement(model, feeds, manner=manner) == ""
+
+
+def test_whole_numbers_beyond_int64_wrap_around() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (int64 n) => (int64 y, float z) {
+        most = Constant <value_int = 9223372036854775807> ()
+        a = Mul (n, most) b = Mul (a, most) y = Abs (b) z = Cast <to = 1> (b) }"""
+    )
+    for number in (77, -1, 2**62):
+        assert disagreement(model, {"n": np.int64(number)}) == ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import onnx.parser
 import pytest
 
+import passes
 from passes.ir.model import Model
 from passes.verify.prove.prover import prove
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 
 #: Graphs with an @ that both sides replace, the odd one and one that is not.
 ODD = {
@@ -62,9 +65,8 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_what_is_odd_is_not_provable(name: str) -> None:
     text, odd, plain, code = ODD[name]
-    head = '<ir_version: 10, opset_import: ["" : 21]> g '
     sides = [
-        Model.load(onnx.parser.parse_model(head + text.replace("@", one))) for one in (odd, plain)
+        Model.load(onnx.parser.parse_model(HEAD + text.replace("@", one))) for one in (odd, plain)
     ]
     found = prove(*sides)
     assert (found.verdict, found.code) == ("not-provable", code)
@@ -72,7 +74,32 @@ def test_what_is_odd_is_not_provable(name: str) -> None:
 
 
 def test_parts_without_outputs_are_refused() -> None:
-    head = '<ir_version: 10, opset_import: ["" : 21]> g '
     text = "(float[4] x) => (float[2] y, float[2] z) { y, z = Split <num_outputs = 4> (x) }"
-    model = Model.load(onnx.parser.parse_model(head + text))
+    model = Model.load(onnx.parser.parse_model(HEAD + text))
     assert "num_outputs" in prove(model, model).detail
+
+
+def test_a_product_of_many_factors_is_given_up() -> None:
+    """n is squared a hundred times, to 2^100 factors."""
+    squares = " ".join(f"a{i + 1} = Mul (a{i}, a{i})" for i in range(100))
+    text = HEAD + "(int64 a0) => (int64 y) { @ y = Neg (a100) }".replace("@", squares)
+    model = onnx.parser.parse_model(text)
+    found = prove(*map(Model.load, (model, model)))
+    assert (found.code, found.detail) == ("budget", "a product of whole numbers has too many parts")
+
+
+@pytest.mark.parametrize("many", [60, 200])
+def test_extremes_of_extremes_end_within_the_budget(many: int) -> None:
+    """The range of each is that of its parts, found once."""
+    nodes = " ".join(
+        f"k{i} = Constant <value_int = {i}> () w{i} = Gather (w, k{i}) "
+        f"a{i + 1} = {'Max' if i % 2 else 'Min'} (a{i}, w{i})"
+        for i in range(many)
+    )
+    signature = f"(int64[{many}] w, int64 a0) => (int64 y)"
+    before, after = (
+        onnx.parser.parse_model(f"{HEAD} {signature} {{ {nodes} y = {op} (a{many}) }}")
+        for op in ("Neg", "Abs")
+    )
+    found = passes.prove(before, after, executor="reference", budget=5)
+    assert found.verdict == "disproven"

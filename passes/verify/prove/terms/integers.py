@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from passes.verify.prove.terms.term import Term
+from passes.verify.prove.terms.term import OutOfTime, Term
 
 #: A polynomial: the factor of each product of atoms, the empty product for the constant.
 Sum = Mapping[tuple[Term, ...], int]
 
 _STEPS = 300
+#: Of how many atoms a product is made at most, and of how many products a polynomial.
+_MOST_FACTORS, _MOST_PRODUCTS = 256, 1 << 14
 _DEEPEST = 6
 
 
@@ -26,7 +28,10 @@ def polynomial(term: Term) -> dict[tuple[Term, ...], int]:
 
 
 def product(left: Sum, right: Sum) -> dict[tuple[Term, ...], int]:
-    """The product of two polynomials."""
+    """The product of two polynomials. Raises OutOfTime if it has too many parts, or factors."""
+    factors = sum(max(map(len, side), default=0) for side in (left, right))
+    if factors > _MOST_FACTORS or len(left) * len(right) > _MOST_PRODUCTS:
+        raise OutOfTime("a product of whole numbers has too many parts")
     made: dict[tuple[Term, ...], int] = {}
     for one, factor in left.items():
         for other, times in right.items():

@@ -46,6 +46,7 @@ class Numbers(ABC):
         self.terms = Interned()
         self._bounds: dict[Term, list[Sum]] = {}
         self._relatives: dict[Term, list[Sum]] = {}
+        self._ranges: dict[Term, tuple[int, int]] = {}
         self._extremes: list[Term] = []
         self._branches = 0  # how many choices are studied within each other
         self._is_reducing = False
@@ -392,7 +393,9 @@ class Numbers(ABC):
         for mono, factor in polynomial(value).items():
             least = most = factor
             for atom in mono:
-                ends = [one * end for one in (least, most) for end in self._range_of(atom)]
+                if atom not in self._ranges:
+                    self._ranges[atom] = self._range_of(atom)
+                ends = [one * end for one in (least, most) for end in self._ranges[atom]]
                 least, most = min(ends), max(ends)
             low, high = low + least, high + most
         return low, high

@@ -49,7 +49,7 @@ LEAVES = {"var", "bv", "ph", "bp"}
 
 
 class OutOfTime(Exception):
-    """The proof takes longer than it may."""
+    """The proof takes longer than it may, for the reason given if it would."""
 
 
 class Interned:
