@@ -170,7 +170,7 @@ def _blamed(name: str, considers: Considers) -> Considers:
         try:
             return considers(node, opset, target)
         except Exception as error:  # whatever the code of another package may raise
-            what = f"considers({node.op_type} {node.name!r}, {opset}, {target})"
+            what = f"considers({op_of(node)} {node.name!r}, {opset}, {target})"
             sentence = f"the rule {name!r} failed: {what}: {type(error).__name__}: {error}"
             raise BrokenRule(sentence) from error
 
