@@ -109,16 +109,16 @@ def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
 
 
 def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path: Path) -> None:
-    before, _ = sides("raise/sequence")
+    before, _ = sides("lower/two_lengths")
     out = tmp_path / "out.onnx"
-    written = ["raise", before, "-o", str(out)]
+    written = ["lower", before, "-o", str(out)]
     done = rewrites(*written, "--require-proof", "all")
     assert done.exit_code == 3
-    assert "the outcome is only proven for all floats at sizes x[2,3]" in done.output
+    assert "the outcome is only proven for all floats at sizes a[2,2], b[2,2]" in done.output
     assert not out.exists()
     done = rewrites(*written, "--require-proof", "sizes")
     assert done.exit_code == 0
-    assert "  proven for all floats at sizes x[2,3]" in done.output
+    assert "  proven for all floats at sizes a[2,2], b[2,2]" in done.output
     assert out.exists()
 
 
@@ -140,10 +140,10 @@ def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
 
 
 def test_a_build_counts_proofs(tmp_path: Path) -> None:
-    models = [sides(name)[0] for name in ("raise/backwards", "raise/sequence")]
+    models = [sides(name)[0] for name in ("lower/sum", "lower/two_lengths")]
     summary = tmp_path / "summary.md"
     done = rewrites(
-        "raise", *models, "--out-dir", str(tmp_path), "--prove", "--markdown", str(summary)
+        "lower", *models, "--out-dir", str(tmp_path), "--prove", "--markdown", str(summary)
     )
     assert done.exit_code == 0
     assert "proofs:\n  proven" in done.output
