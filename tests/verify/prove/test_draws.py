@@ -118,6 +118,16 @@ def test_floats_are_drawn_around_a_constant_that_is_compared() -> None:
     assert np.abs(np.asarray(found.failure.case.feeds["x"])).max() > 1e19
 
 
+def test_the_largest_numbers_are_not_drawn() -> None:
+    """A sum of them is infinite or not, by the order in which it is added up."""
+    text = "(float[N] x, float[N] y) => (float[N] z) { z = @ (x, y) }"
+    before, after = (model(text.replace("@", op)) for op in ("Add", "Sub"))
+    cases = cases_of(before.proto, attempt(before, after).clues)
+    drawn = np.concatenate([np.asarray(case.feeds["x"]) for case in cases])
+    assert np.isinf(drawn).any()
+    assert np.abs(drawn[np.isfinite(drawn)]).max() < 1e19
+
+
 def test_models_of_other_signatures_are_not_executed() -> None:
     graph = "(float[T] x) => (float[T] @) { @ = Neg (x) }"
     found = judged(graph.replace("@", "y"), graph.replace("@", "z"))
