@@ -105,8 +105,10 @@ def _assignments(clues: Clues) -> Iterator[dict[Unknown, int]]:
         last[outcome] = assigned
 
     def misses(assigned: Mapping[Unknown, int]) -> int:
-        told = ((_value(condition, {**assigned}), holds) for condition, holds in clues.decisions)
-        return sum(value is not None and bool(value) is not holds for value, holds in told)
+        outcomes = (
+            (_value(condition, {**assigned}), holds) for condition, holds in clues.decisions
+        )
+        return sum(value is not None and bool(value) is not holds for value, holds in outcomes)
 
     every = [*kept.values(), *(last[one] for one in kept if last[one] is not kept[one])]
     yield from sorted(every, key=misses)[:_MOST_KEPT]

@@ -87,8 +87,8 @@ class Proof:
         user promised."""
         sizes = self.scope.sizes
         left_out = [sizes] if sizes not in self.sentence() else []
-        told = [("sizes", left_out), ("assumed", self.assumed), ("promised", self.promised)]
-        return [f"{word}: {one}" for word, sentences in told for one in sentences]
+        groups = [("sizes", left_out), ("assumed", self.assumed), ("promised", self.promised)]
+        return [f"{word}: {one}" for word, sentences in groups for one in sentences]
 
     @property
     def line(self) -> str:

@@ -83,11 +83,11 @@ _IN_ANY_MANNER = {
 
 
 class _Unproven(Exception):
-    def __init__(self, code: str, *terms: Term, **told: str) -> None:
+    def __init__(self, code: str, *terms: Term, **details: str) -> None:
         super().__init__(code)
         self.code = code
         self.terms = terms
-        self.told: dict[str, Any] = told
+        self.details: dict[str, Any] = details
 
 
 def prove(
@@ -268,7 +268,7 @@ class _Ended:
 
     def unproven(self, error: _Unproven) -> Attempt:
         """The models are different terms."""
-        proof = Proof("unproven", error.code, where=self._where, paths=self.paths, **error.told)
+        proof = Proof("unproven", error.code, where=self._where, paths=self.paths, **error.details)
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
@@ -416,9 +416,17 @@ def _unlike(
     """The parts of an output that are not shown equal, in these cases of its indices."""
     before, after, within = difference(left, right, variables)
     detail = ", ".join(formula(one, variables) for one in cases)
-    told = {"detail": f"for {detail}"} if detail else {}
+    details = {"detail": f"for {detail}"} if detail else {}
     return _Unproven(
-        code, left, right, *cases, output=output, before=before, after=after, within=within, **told
+        code,
+        left,
+        right,
+        *cases,
+        output=output,
+        before=before,
+        after=after,
+        within=within,
+        **details,
     )
 
 

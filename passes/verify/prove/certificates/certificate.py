@@ -168,9 +168,9 @@ def digest(model: Model) -> str:
     embed(copy, None)
     for tensor in tensors(copy):
         value = model.read(tensor)
-        told = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
+        content = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
         own = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        own.raw_data = sha256(told).digest()
+        own.raw_data = sha256(content).digest()
         tensor.CopyFrom(own)
     _clear(copy)
     return sha256(copy.SerializeToString(deterministic=True)).hexdigest()

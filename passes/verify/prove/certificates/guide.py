@@ -171,5 +171,9 @@ class Following(Guide):
     @property
     def _where(self) -> str:
         decisions = self.case.decisions
-        told = [one.condition if one.holds else f"not ({one.condition})" for one in decisions]
-        return f"the case `{' and '.join(told)}`" if told else "the case without conditions"
+        conditions = [one.condition if one.holds else f"not ({one.condition})" for one in decisions]
+        return (
+            f"the case `{' and '.join(conditions)}`"
+            if conditions
+            else "the case without conditions"
+        )

@@ -97,16 +97,16 @@ def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[obje
     if not is_onnx_domain(node.domain):
         given = helper.get_attribute_value
         found = {one.name: given(one) for one in node.attribute}
-        return opsets.get(node.domain, 0), _told(found)
+        return opsets.get(node.domain, 0), _described(found)
     version = defs.get_schema(op_of(node), opsets[""], "").since_version
     for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()):
         if not isinstance(step, Identical):
             break
         version = step.version
-    return version, _told(attributes_of(node, version))
+    return version, _described(attributes_of(node, version))
 
 
-def _told(attributes: Mapping[str, Any]) -> tuple[object, ...]:
+def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
     """Attributes as a part of a term."""
     return tuple((n, _exact(v)) for n, v in sorted(attributes.items()) if v is not None)
 

@@ -84,19 +84,19 @@ class Constants(Conditions):
         """The part that indices read which are numbers, or sums of variables of known ranges, and
         the variables."""
         variables: dict[Term, int] = {}
-        told: dict[int, Term] = {}
+        located: dict[int, Term] = {}
         for axis, index in enumerate(indices):
             atoms = {atom for mono in polynomial(index) for atom in mono}
             ranges = {atom: self._range_of_variable(atom) for atom in atoms}
             if all(ranges.values()):
-                told[axis] = index
+                located[axis] = index
                 variables |= {atom: count for atom, count in ranges.items() if count}
-        if not told or prod(variables.values()) * value.size > _MOST_CUT * 4:
+        if not located or prod(variables.values()) * value.size > _MOST_CUT * 4:
             return value, indices
         order = list(variables)
         grid = np.indices([variables[one] for one in order]) if order else np.zeros((0,), int)
         places: list[Any] = []
-        for axis, index in told.items():
+        for axis, index in located.items():
             place = np.zeros(grid.shape[1:], int)
             for mono, factor in polynomial(index).items():
                 place = place + factor * prod(
@@ -105,9 +105,9 @@ class Constants(Conditions):
             if (place < 0).any() or (place >= value.shape[axis]).any():
                 return value, indices
             places.append(place)
-        moved = np.moveaxis(value, list(told), range(len(told)))
+        moved = np.moveaxis(value, list(located), range(len(located)))
         part = moved[tuple(places)]
-        left = [index for axis, index in enumerate(indices) if axis not in told]
+        left = [index for axis, index in enumerate(indices) if axis not in located]
         kept = [one for one in order if variables[one] != 1]
         part = part.reshape(
             [n for n in part.shape[: len(order)] if n != 1] + [*part.shape[len(order) :]]
@@ -160,6 +160,6 @@ def _in_order(
 
 def _digest(value: npt.NDArray[Any]) -> str:
     """A key that no constant of other numbers has."""
-    told = f"{value.dtype} {value.shape} ".encode()
+    description = f"{value.dtype} {value.shape} ".encode()
     items = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
-    return sha256(told + items).hexdigest()[:24]
+    return sha256(description + items).hexdigest()[:24]

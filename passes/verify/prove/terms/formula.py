@@ -191,8 +191,8 @@ class Writer:
             return f"{left} {sign} {self._part(term.args[1], depth, level - 1)}", level
         if op == "Cast":
             return self._call(dtype, term.args, depth)
-        told = "" if not attributes else f"<{_told(attributes)}>"
-        return self._call(f"{op}{told}", term.args, depth)
+        written = "" if not attributes else f"<{_written(attributes)}>"
+        return self._call(f"{op}{written}", term.args, depth)
 
     def _opaque(self, term: Term, depth: int) -> tuple[str, int]:
         """An output of an operator as a whole, one of its sizes, or that it answers."""
@@ -209,8 +209,8 @@ class Writer:
             f"{self._named(one)} < {self._part(size, depth, _SUM)}"
             for one, size in zip(_data(function), sizes, strict=False)
         ]
-        told = f" {word} {', '.join(bounds)}" if bounds else ""
-        return f"{self._part(function, depth, _LOOSE)}{told}"
+        written = f" {word} {', '.join(bounds)}" if bounds else ""
+        return f"{self._part(function, depth, _LOOSE)}{written}"
 
     def _trips(self, term: Term, depth: int) -> tuple[str, int]:
         limit, function = term.args
@@ -300,10 +300,10 @@ def _number(value: Term) -> int:
     return max(0, _data(value)[0]) if alone else 0
 
 
-def _told(attributes: object) -> str:
+def _written(attributes: object) -> str:
     """Attributes, in short."""
     if isinstance(attributes, tuple):
         pair = len(attributes) == 2 and str(attributes[0]).isidentifier()
-        return ("=" if pair else ", ").join(map(_told, attributes))
+        return ("=" if pair else ", ").join(map(_written, attributes))
     text = str(attributes)
     return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text
