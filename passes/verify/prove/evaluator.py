@@ -403,7 +403,8 @@ def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
         found[name] = _value(default) if default.type else None
     for one in node.attribute:
         if one.ref_attr_name:
-            raise NotProvable("function", "an attribute is chosen by the caller of the function")
+            sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"
+            raise NotProvable("function", sentence)
         found[one.name] = _value(one)
     return found
 

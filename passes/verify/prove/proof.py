@@ -21,7 +21,7 @@ CODES = {
     "model": "one of the models is invalid: onnx's checks and type inference tell why",
     "promise": "the original answers no inputs that keep what the user promised",
     "operator": "an operator, or an attribute or element type of it, is not modelled",
-    "function": "a function gives a body an attribute that its caller chooses",
+    "function": "a function reads an attribute that no caller gives it",
     "opset": "the opset is older than 7, the oldest that is modelled",
     "random": "an operator draws random numbers",
     "sparse": "a sparse initializer is not modelled",
