@@ -95,13 +95,13 @@ def _filled(step: Step, axis: int, offset: Term, condition: Term, new: Term) -> 
 
 def moved(step: Step) -> State | None:
     """A window: each iteration moves its elements by one place along an axis, and makes a new one
-    at the end, or at the begin, of no state."""
+    at the end, which does not move, or at the begin, of no state."""
     algebra, body = step.algebra, atom_of(step.body)
     if body.op != "ite" or body.args[0].op != "ge0":
         return None
     for axis, variable in enumerate(step.variables):
         place, last = algebra.lift(variable), algebra.sub(step.initial.shape[axis], algebra.one)
-        for by in (1, -1):
+        for by in (1, -1) if not last.free & {step.index.uid} else (-1,):
             at = [*step.at]
             at[axis] = algebra.add(place, algebra.whole(by))
             read = algebra.applied_to(step.placeholder)(tuple(at))

@@ -189,7 +189,8 @@ def _recurrence(
             if m in axes:
                 names[variables[axes[m]]] = algebra.lift(parameter_)
                 at[axes[m]] = algebra.lift(parameter_)
-        own = [algebra.variable(initial[m].shape[axis]) for axis in rest[m]]
+        # a step makes the elements that the state has after it
+        own = [algebra.variable(one.states[m].shape[axis]) for axis in rest[m]]
         for axis, variable in zip(rest[m], own, strict=True):
             names[variables[axis]] = at[axis] = algebra.lift(variable)
         inits.append((own, initial[m].at(at)))
