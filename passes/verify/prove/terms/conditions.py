@@ -165,6 +165,7 @@ class Conditions(Numbers):
         kept = (self._facts, self._known, self._equal, self._positive, self._alike)
         states, self._states = self._states, {}
         reduced, self._reduced = self._reduced, {}
+        extremes, self._extremes = self._extremes, list(self._extremes)
         restated, self._restated = self._restated, set(self._restated)
         self._facts, self._known = list(self._facts), dict(self._known)
         self._equal, self._positive = dict(self._equal), set(self._positive)
@@ -177,6 +178,7 @@ class Conditions(Numbers):
             self._facts, self._known, self._equal, self._positive, self._alike = kept
             self._states = states
             self._reduced = reduced
+            self._extremes = extremes
             self._restated = restated
             self._proven.clear()
             self._instances.clear()

@@ -47,7 +47,6 @@ class Numbers(ABC):
         self._bounds: dict[Term, list[Sum]] = {}
         self._relatives: dict[Term, list[Sum]] = {}
         self._ranges: dict[Term, tuple[int, int]] = {}
-        self._extremes: list[Term] = []
         self._branches = 0  # how many choices are studied within each other
         self._is_reducing = False
         self.forget()
@@ -60,6 +59,7 @@ class Numbers(ABC):
         self._positive: set[Term] = set()
         self._proven: dict[Term, bool] = {}
         self._alike: list[Term] = []
+        self._extremes: list[Term] = []  # of numbers that fit, as is known on this path
         self._restated: set[Term] = set()
         self._instances: dict[Term, list[Sum]] = {}
         self._reduced: dict[Term, list[Sum]] = {}
