@@ -171,7 +171,8 @@ def matmul(call: Call) -> list[Array]:
 
 @operator("Einsum")
 def einsum(call: Call) -> list[Array]:
-    """A product of two operands, summed over at most one index that both have."""
+    """A product of two operands, summed over one index that both have: over two elements at
+    least, since executors give zeros of other signs of one product."""
     equation = call.attributes["equation"].decode().replace(" ", "")
     given, _, result = equation.partition("->")
     names = given.split(",")
@@ -181,7 +182,7 @@ def einsum(call: Call) -> list[Array]:
     is_plain = "".join((*names, result)).isalpha() and "->" in equation and len(arrays) == 2
     is_plain &= all(len({*name}) == len(name) for name in (*names, result))
     is_plain &= {*result} <= {*"".join(names)} and ranks == [len(name) for name in names]
-    is_plain &= len(summed) <= 1 and all(summed <= {*name} for name in names)
+    is_plain &= len(summed) == 1 and all(summed <= {*name} for name in names)
     if not is_plain or "float" not in arrays[0].dtype:
         raise call.cannot("operator", f"the equation {equation!r} of Einsum is not modelled")
     call.alike(*arrays)
@@ -190,21 +191,23 @@ def einsum(call: Call) -> list[Array]:
         for letter, size in zip(name, one.shape, strict=True):
             equal = algebra.eq0(algebra.sub(sizes.setdefault(letter, size), size))
             call.evaluator.given(equal, f"the sizes of {letter!r} agree")
+    (letter,) = summed
+    some = algebra.ge0(algebra.sub(sizes[letter], algebra.whole(2)))
+    call.evaluator.given(some, "two products are summed at least")
     call.evaluator.assumed.add(ROWS)
 
     def get(indices: Sequence[Term]) -> Term:
         def pair(k: Term) -> tuple[Term, Term]:
-            at = {**dict(zip(result, indices, strict=True)), **dict.fromkeys(summed, k)}
+            at = {**dict(zip(result, indices, strict=True)), letter: k}
             one, other = (
-                array.at([at[letter] for letter in name])
+                array.at([at[one] for one in name])
                 for array, name in zip(arrays, names, strict=True)
             )
             return one, other
 
-        size = next((sizes[letter] for letter in summed), algebra.one)
-        return dot(call, arrays[0].dtype, size, pair)
+        return dot(call, arrays[0].dtype, sizes[letter], pair)
 
-    shape = tuple(sizes[letter] for letter in result)
+    shape = tuple(sizes[one] for one in result)
     return [Array(algebra, arrays[0].dtype, shape, get)]
 
 
