@@ -72,10 +72,10 @@ def test_certificates_of_golden_pairs_hold(part: str) -> None:
 
 
 @pytest.mark.slow
-def test_certificates_of_all_golden_pairs_hold() -> None:
-    for path in golden_pairs():
-        text = certified(path)
-        assert text is None or Certificate.read(text).check(*sides(path), 20).is_proven
+@pytest.mark.parametrize("path", golden_pairs(), ids=lambda path: f"{path.relative_to(FOLDER)}")
+def test_the_certificate_of_a_golden_pair_holds(path: Path) -> None:
+    text = certified(path)
+    assert text is None or Certificate.read(text).check(*sides(path), 20).is_proven
 
 
 def test_a_certificate_is_the_same_in_every_process(tmp_path: Path) -> None:
