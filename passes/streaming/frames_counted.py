@@ -8,40 +8,82 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir import scope as scoping
-from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
-from passes.streaming.plan import Count, Flow, Frames, Reason
+from passes.streaming.plan import Flow, Frames, Reason
 from passes.streaming.streamer import BY_COUNT, Streamer, streamed
 from passes.writing import spelling
+
+#: What copies numbers to other places, where its first input, or each, has them.
+_COPIES = frozenset({"Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Unsqueeze"})
+#: What copies numbers, or one of its own, to as many places as others tell.
+_REPEATS = frozenset({"Concat", "ConstantOfShape", "Expand", "Shape", "Tile"})
+#: What computes other numbers in one way for every number of frames, element by element or of all.
+_COMPUTES = frozenset(
+    {"Add", "Cast", "Ceil", "Div", "Floor", "Mul", "Neg", "Not", "ReduceProd", "ReduceSum", "Sub"}
+)
+_COMPARES = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"})
 
 
 @streamed(BY_COUNT)
 def _counts(node: NodeProto, at: Streamer) -> Sequence[Flow]:
-    """A failure that depends on the number of frames in the whole, which no chunk knows, is left
-    out."""
+    """A node that reads no frames, but perhaps their number."""
     read = scoping.free_names(node)
-    counts = [isinstance(at.flows.get(name), Count) or name in at.counted for name in read]
-    if not any(counts):
+    if not any(at.is_counted(name) for name in read):
         return at.keep(node, *[None] * len(node.output))
-    steady = not counts[0]
-    if op_of(node) == "Range" and steady and _is_numbered(node, at):
+    steady = not any(at.is_counted(name) for n, name in enumerate(node.input) if n != 1)
+    numbered = op_of(node) == "Range" and steady and node.input[1] not in at.counted
+    if numbered and _is_numbered(node, at):
         return _numbers(node, at)
-    made = [at.producer(name) for name in node.input]
-    if op_of(node) == "Gather" and steady and _may_fail(node, made[1], at):
-        return at.keep(changed(node, {}, inputs=[node.input[0], at.author.int(0)]), None)
-    if op_of(node) != "Gather" or made[0] is None or op_of(made[0]) != "Shape":
+    if at.counted.intersection(read) or not _is_known(node, at):
         at.counted.update(filter(None, node.output))
     return at.keep(node, *map(at.count, node.output))
 
 
-def _may_fail(node: NodeProto, places: NodeProto | None, at: Streamer) -> bool:
-    """Return whether a Gather reads the only row, or fails, as it reads the one after it."""
-    if places is None or op_of(places) != "Where" or attribute(node, "axis", 0):
+def _is_known(node: NodeProto, at: Streamer) -> bool:
+    """Return whether the two numbers of frames that were tried show what a node computes of any."""
+    op, counted = op_of(node), [at.is_counted(name) for name in node.input]
+    if op in _REPEATS:
+        return True
+    if op in _COPIES:
+        return not any(counted[1:])
+    if op == "Where":
+        return not counted[0]
+    return _is_as_ever(node, at) or (op in _COMPUTES and _differs(node, at))
+
+
+def _differs(node: NodeProto, at: Streamer) -> bool:
+    """Return whether each element of the output differs between two numbers of frames if one does
+    from which it is computed."""
+    few, many = at.seen.values[:2]
+    (output,) = node.output
+    moves = [np.asarray(few[name] != many[name]) for name in node.input if at.is_counted(name)]
+    moved = np.asarray(few[output] != many[output])
+    if any(one.ndim > moved.ndim for one in moves):
+        return bool(moved.all())
+    return bool((moved | ~np.logical_or.reduce(np.broadcast_arrays(moved, *moves)[1:])).all())
+
+
+def _is_as_ever(node: NodeProto, at: Streamer) -> bool:
+    """Return whether a node compares sizes with numbers that are too small for any difference, as
+    there is a frame: 0 or less, or 1 where it tells whether sizes are less."""
+    op, known = op_of(node), [at.constant(name) for name in node.input]
+    if op not in _COMPARES or len(known) != 2 or (known[0] is None) == (known[1] is None):
         return False
-    ends = [at.constant(name) for name in places.input[1:]]
-    known = [end.tolist() for end in ends if end is not None]
-    return known == [0, 1] and at.seen.shape(node.input[0])[:1] == (1,)
+    place = 0 if known[0] is not None else 1
+    limit = known[place]
+    assert limit is not None
+    with_one = ("Less", "GreaterOrEqual") if place else ("Greater", "LessOrEqual")
+    most = 1 if op in (*with_one, "Max") else 0
+    return _is_size(node.input[1 - place], at) and bool((limit <= most).all())
+
+
+def _is_size(name: str, at: Streamer) -> bool:
+    """Return whether a value has sizes of another one, in any form."""
+    made = at.producer(name)
+    while made is not None and (op_of(made) in _COPIES or op_of(made) == "Cast"):
+        made = at.producer(made.input[0])
+    return made is not None and op_of(made) in ("Shape", "Size")
 
 
 def _is_numbered(node: NodeProto, at: Streamer) -> bool:

@@ -33,7 +33,6 @@ from passes.streaming.plan import (
     RECURRENT,
     CannotStream,
     Count,
-    Flow,
     Frames,
     Last,
     Plan,
@@ -95,7 +94,7 @@ def stream(
             streamer.write()
         except ReadsLater as more:
             streamer, later = None, more.frames
-    outputs = _ports(whole, streamer.flows)
+    outputs = _ports(whole, streamer)
     found, replaced = states_of(whole, streamer, states or {})
     own = {state.output for state in found}
     ends = scoping.output_names(whole.proto.graph)
@@ -246,12 +245,12 @@ def _flows(whole: Model, time: str) -> dict[str, Frames]:
     return found
 
 
-def _ports(whole: Model, flows: Mapping[str, Flow]) -> list[Port]:
+def _ports(whole: Model, streamer: Streamer) -> list[Port]:
     """The outputs with frames. Raises CannotStream where the whole has others than chunks."""
     ports = []
     for name in scoping.output_names(whole.proto.graph):
-        flow = flows.get(name)
-        if isinstance(flow, Count):
+        flow = streamer.flows.get(name)
+        if isinstance(flow, Count) or name in streamer.counted:
             sentence = f"the output {name!r} depends on the number of frames"
             raise CannotStream(Reason.NUMBER, sentence)
         if isinstance(flow, Frames):

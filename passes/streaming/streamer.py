@@ -32,6 +32,7 @@ from passes.streaming.plan import (
 from passes.verify.executor import Array
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.guards import Guard, guard_of
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
 Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
@@ -114,8 +115,8 @@ class Streamer:
         #: The input of the number of frames that are left, once a node reads it.
         self.left = ""
         self._longer: dict[str, str] = {}  # outputs, and what they are with later frames
-        #: Values without a flow, as they were the same at all numbers of frames that were tried,
-        #: which depend on it all the same.
+        #: Values that depend on the number of frames otherwise than their flow tells: they were the
+        #: same at all numbers that were tried, or are computed from such values.
         self.counted: set[str] = set()
         self.node, self.path, self.label = NodeProto(), "", ""
         self._scope = next(scoping.scopes(model.proto))
@@ -184,12 +185,26 @@ class Streamer:
             return self.keep(node, *[Last(states)] * len(node.output))
         both = "reads frames, or their number, and a value after the last frame"
         self.need(not last, Reason.WHOLE, both)
+        guard = guard_of(node, self.producer, self.constant, self.seen.shape)
+        if guard is not None and self.is_counted(guard.condition):
+            return self._without(guard)
         if not any(isinstance(flow, Frames) for flow in read):
             return RULES[BY_COUNT](node, self)
+        for name in scoping.free_names(node):
+            self.need_known(name)
         rule = RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
         return rule(node, self)
+
+    def _without(self, guard: Guard) -> Sequence[Flow]:
+        """Write a value without a failure that depends on the number of frames in the whole, which
+        no chunk knows."""
+        (output,) = self.node.output
+        if guard.value in self.counted:
+            self.counted.add(output)
+        made = helper.make_node("Identity", [guard.value], [output], self.node.name)
+        return self.keep(made, self.flows.get(guard.value))
 
     def count(self, name: str) -> Flow:
         """The flow of what is computed of the number of frames alone."""
@@ -209,6 +224,16 @@ class Streamer:
         """Raise CannotStream unless it holds."""
         if not holds:
             raise self.refused(reason, sentence)
+
+    def is_counted(self, name: str) -> bool:
+        """Return whether a value depends on the number of frames, and has none."""
+        return isinstance(self.flows.get(name), Count) or name in self.counted
+
+    def need_known(self, name: str) -> None:
+        """See that a value is the same for every number of frames, or known for each. Raises
+        CannotStream."""
+        depends = f"reads {name!r}, which may depend on the number of frames"
+        self.need(name not in self.counted, Reason.NUMBER, depends)
 
     # -- what is known ------------------------------------------------------------------------
 
@@ -329,6 +354,8 @@ class Streamer:
 
         `output`: the value that holds it afterwards, if there is one.
         """
+        if fill is None:
+            self.need_known(source)
         if fill is None and source in scoping.input_names(self.graph):
             name = source
         given, after = (

@@ -254,6 +254,43 @@ def test_names_of_states_are_chosen() -> None:
     assert states(streamed) == {"past.scan_5_h": "present.scan_5_h"}
 
 
+#: Models in which a long sequence is another one than its chunks, from 300 frames on.
+LONG = {
+    "a choice": "n = Size (x) g = Less (n, many) z = Neg (x) y = Where (g, x, z)",
+    "a step": """n = Size (x) q = Div (n, many) d = Add (q, one) m = Mul (n, d)
+        r = Range (none, m, d) f = Cast <to = 1> (r) y = Add (x, f)""",
+    "a cut": """n = Shape (x) l = Min (n, many) axes = Constant <value_ints = [0]> ()
+        e = Reshape (l, ones) y = Slice (x, axes, e)""",
+    "one of several": """n = Shape (x) b = Concat <axis = 0> (n, n)
+        by = Constant <value_ints = [1, 300]> () q = Div (b, by) p = Gather (q, one)
+        f = Cast <to = 1> (p) y = Add (x, f)""",
+    "a state": """n = Size (x) g = Less (n, many) h = Constant <value_float = 1.0> () k = Neg (h)
+        s = Where (g, h, k)
+        t, y = Scan <num_scan_inputs = 1, body = b (float a, float c) => (float d, float e)
+            { d = Add (a, c) e = Identity (d) }> (s, x)""",
+    "an output": """n = Shape (x) l = Min (n, many) e = Reshape (l, ones)
+        z = ConstantOfShape (e) y = Concat <axis = 0> (z)""",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_no_number_of_frames_that_is_tried_shows(name: str) -> None:
+    head = """<ir_version: 10, opset_import: ["" : 21]> g (float[T] x) => (float[S] y)
+        <int64 many = {300}, int64 one = {1}, int64 none = {0}, int64[1] ones = {1}>"""
+    with pytest.raises(CannotStream) as caught:
+        passes.stream(model(f"{head} {{ {LONG[name]} }}"), "T", judge=QUICK)
+    assert caught.value.reason == "number-of-frames"
+
+
+def test_there_is_a_frame() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[T] x) => (float[T] y)
+        <int64 none = {0}, int64 one = {1}> {
+            n = Size (x) some = Greater (n, none) few = Less (n, one) on = Not (few)
+            both = And (some, on) z = Neg (x) y = Where (some, z, x)
+        }"""
+    assert not passes.stream(model(text), "T", judge=QUICK).plan.states
+
+
 def test_a_loop_becomes_a_scan_first() -> None:
     streamed = passes.stream(
         "golden_models/exported/tensorflow/keras_gru.opset13.onnx", "unk__171", judge=QUICK
