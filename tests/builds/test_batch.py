@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -62,9 +63,9 @@ def refuses(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | 
     raise AssertionError([work.task.model for work, _ in works])
 
 
-def tasks(*models: str, **changes: object) -> list[tuple[Task, Limits]]:
+def tasks(*models: str, **changes: Any) -> list[tuple[Task, Limits]]:
     found = [Task(model, SIMPLIFY, f"out/{model}", force=True) for model in models]
-    return [(replace(task, **changes), Limits()) for task in found]  # type: ignore[arg-type]
+    return [(replace(task, **changes), Limits()) for task in found]
 
 
 def rows(path: str = "results.jsonl") -> list[dict[str, object]]:

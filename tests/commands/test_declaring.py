@@ -57,7 +57,7 @@ def test_equal_options_are_equal_and_pickle() -> None:
 def test_functions_show_their_options() -> None:
     assert "max_trips: Promise that no Loop runs more than N times" in (passes.unroll.__doc__ or "")
     with pytest.raises(TypeError, match=r"convert\(\) got an unexpected keyword argument 'lowest'"):
-        passes.convert("m.onnx", lowest=True)  # type: ignore[call-arg]
+        passes.convert("m.onnx", lowest=True)  # type: ignore[call-arg]  # no such option
 
 
 def test_the_schema_of_an_option() -> None:

@@ -149,7 +149,7 @@ def test_none_is_no_answer() -> None:
 
 def test_an_edit_of_something_else_than_nodes() -> None:
     def answer(site: Site) -> Edit:
-        return Edit((3,))  # type: ignore[arg-type]
+        return Edit((3,))  # type: ignore[arg-type]  # which is what is tested
 
     sentence = "the rule 'toy' returned an Edit with 3, which is no NodeProto, at main/neg_0"
     with pytest.raises(BrokenRule, match=sentence):
@@ -164,7 +164,7 @@ def test_a_rule_of_another_package_that_cannot_consider_a_node(
         raise NothingToDo
 
     monkeypatch.setattr(rules, "RULES", {})
-    register("wanting", considers=lambda node: True)(wanting)  # type: ignore[misc,arg-type]
+    register("wanting", considers=lambda node: True)(wanting)  # type: ignore  # too few parameters
     sentence = r"the rule 'wanting' failed: considers\(Neg '', 16, 16\): TypeError: "
     with pytest.raises(BrokenRule, match=sentence):
         Engine([rules.RULES["wanting"]]).fixpoint(Model(onnx.parser.parse_model(NESTED)))

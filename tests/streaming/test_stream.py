@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import onnx
@@ -150,9 +151,9 @@ def test_an_initial_model_that_computes_something_else_is_found(
 ) -> None:
     compare = Judge.compare
 
-    def wrong(self: Judge, *models: object, initial: onnx.ModelProto) -> object:
+    def wrong(self: Judge, *models: Any, initial: onnx.ModelProto) -> object:
         initial.graph.node[1].op_type = "Sigmoid"
-        return compare(self, *models, initial=initial)  # type: ignore[arg-type]
+        return compare(self, *models, initial=initial)
 
     monkeypatch.setattr(Judge, "compare", wrong)
     with pytest.raises(NotSame, match="not those of the whole"):
@@ -412,9 +413,9 @@ def test_the_last_frame_is_that_of_the_last_chunk() -> None:
 def test_a_wrong_plan_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     compare = Judge.compare
 
-    def wrong(self: Judge, whole: object, part: object, plan: Plan, **how: object) -> object:
+    def wrong(self: Judge, whole: Any, part: Any, plan: Plan, **how: object) -> object:
         ones = [dataclasses.replace(state, value=None, fill=1.0) for state in plan.states]
-        return compare(self, whole, part, dataclasses.replace(plan, states=ones))  # type: ignore[arg-type]
+        return compare(self, whole, part, dataclasses.replace(plan, states=ones))
 
     monkeypatch.setattr(Judge, "compare", wrong)
     with pytest.raises(NotSame, match="not those of the whole"):
