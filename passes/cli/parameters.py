@@ -60,7 +60,7 @@ def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
 def _named(path: Path | None) -> Path | None:
     """The path of a file. Raises typer.BadParameter for stdin."""
     if path == Path("-"):
-        raise typer.BadParameter("stdin is read by commands that rewrite alone; name a file")
+        raise typer.BadParameter("only commands that rewrite read stdin; name a file")
     return path
 
 
