@@ -58,6 +58,7 @@ NOT_ALL = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("model", "target"),
     [

@@ -2,7 +2,8 @@
 
 In an empty folder, block by block: one with a `title` is a file, `console` is run and its output is
 compared, `python` is run. `text` only illustrates; any other block is preceded by a comment
-`<!-- not run: REASON -->`. `--update-golden` writes the output of commands anew.
+`<!-- not run: REASON -->`. `--update-golden` writes the output of commands anew (with `--slow`, of
+all pages).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tests.transcripts import Shell, timeless
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "```" in page.read_text())
+#: Pages whose commands take seconds.
+LONG = {"bisect", "build", "mismatch", "npu", "own-rule", "proof", "reroll", "scan-8", "streaming"}
 BLOCK = re.compile(
     r"(?P<mark><!-- not run: .+? -->\n)?"
     r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n'
@@ -48,7 +51,11 @@ def play(page: Path, folder: Path) -> str:
     return BLOCK.sub(played, page.read_text())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.relative_to(DOCS)}")
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in PAGES],
+    ids=[f"{page.relative_to(DOCS)}" for page in PAGES],
+)
 def test_a_reader_sees_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -90,6 +90,7 @@ def test_check_runs_the_outcome() -> None:
 AGREES, SECONDS = "agrees with the original on", ("--verify-budget", "15")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("model", "target", "known", "last"),
     [

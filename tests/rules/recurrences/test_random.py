@@ -78,7 +78,9 @@ def loop(seed: int) -> str:
     }""".replace("BODY", body).replace("T,", f"{steps},")
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(one, marks=[pytest.mark.slow] * (one > 20)) for one in range(120)]
+)
 def test_answers_as_before(seed: int) -> None:
     options = {"allow_reassociation": "yes"}
     result = assert_rewrite(loop(seed), pipeline="run-in-blocks", options=options)

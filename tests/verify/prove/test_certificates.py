@@ -36,9 +36,9 @@ SAMPLE = (
     "lower/sum",
     "lower/scan_8",
     "peel/vector_iteration",
-    "raise/",
+    "raise/reads",
     "unroll-partial/vector_iteration",
-    "upgrade/",
+    "upgrade/lengths_computed",
 )
 
 

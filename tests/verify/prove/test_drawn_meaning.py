@@ -148,10 +148,10 @@ def agrees(path: Path) -> int:
 @pytest.mark.parametrize(
     ("command", "least"),
     [
-        ("/lower/", 150),
-        ("/expand/", 80),
-        ("/recognize-cell/", 150),
-        ("/hoist-invariants/", 200),
+        pytest.param("/lower/", 150, marks=pytest.mark.slow),
+        pytest.param("/expand/", 80, marks=pytest.mark.slow),
+        pytest.param("/recognize-cell/", 150, marks=pytest.mark.slow),
+        pytest.param("/hoist-invariants/", 200, marks=pytest.mark.slow),
         ("/drop-sequences/", 40),
         ("/dissolve-map/", 100),
     ],

@@ -34,12 +34,13 @@ PROVEN = {
 }
 
 
+#: Those that take a second or two.
+QUICK = ("lower", "fuse-scans", "batch-outputs", "unroll-partial", "forward-cell")
+
+
 @pytest.mark.parametrize(
     "command",
-    [
-        pytest.param(one, marks=[pytest.mark.slow] if one == "recognize-cell" else [])
-        for one in PROVEN
-    ],
+    [pytest.param(one, marks=[pytest.mark.slow] * (one not in QUICK)) for one in PROVEN],
 )
 def test_golden_pairs_are_proven(command: str) -> None:
     proofs = [proof_of(path, 20) for path in golden_pairs(command)]

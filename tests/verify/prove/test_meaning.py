@@ -326,6 +326,7 @@ def test_old_operators(text: str) -> None:
         assert disagreement(model, drawn(model, seed)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_are_their_equations(name: str) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {CELLS[name]}')
