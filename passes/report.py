@@ -13,6 +13,7 @@ from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of, path_of
+from passes.measuring.measured import Measured
 from passes.rule import Edit
 from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
@@ -192,7 +193,8 @@ class Report:
     `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
-    target, looked for under --strict; `spent`: how long it took.
+    target, looked for under --strict; `measured`: its time, if that was asked for; `spent`: how
+    long the command took.
     """
 
     command: str
@@ -208,6 +210,7 @@ class Report:
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
     proof: Proof | None = None
+    measured: Measured | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
 
     @property
@@ -252,6 +255,8 @@ class Report:
         if self.proof is not None:
             lines.append(f"  {self.proof.line}")
             lines += [f"          {one}" for one in self.proof.rests_on if verbose]
+        if self.measured is not None:
+            lines.append(f"  {self.measured.line}")
         return "\n".join(lines)
 
     def _headline(self) -> str:

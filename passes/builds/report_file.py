@@ -14,6 +14,7 @@ from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.json_values import as_json, read_as
+from passes.measuring.measured import Measured
 from passes.report import Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
 from passes.tools import tools
@@ -72,6 +73,7 @@ class ReportFile:
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
     proof: Proof | None = None
+    measured: Measured | None = None
     spent: Spent = field(default_factory=Spent)
     reproducer: str = ""
 

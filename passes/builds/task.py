@@ -17,6 +17,7 @@ from passes.commands.pipeline import Pipeline
 from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
+    from passes.measuring.measured import Measured
     from passes.not_produced import Disagreement
     from passes.report import Report
     from passes.session import Progress, Result
@@ -152,6 +153,14 @@ def _written(task: Task, say: Progress | None) -> Done:
             help_ = "" if stays else "; `passes check` names what clears it"
             sentence = f"{refused}, and --strict was given{help_}"
             return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
+    gains = [gain for one in pipeline.commands if (gain := one.least_gain) is not None]
+    if gains and not report.unchanged:
+        measured = _measured(task, result, pipeline, say)
+        report, least = replace(report, measured=measured), max(gains)
+        if least and (measured.gain or 0.0) < least:
+            told = f"the gain is {measured.gain:.2f}x" if measured.gain else measured.line
+            sentence = f"{task.model}: {told}, --require-gain asks for {least:g}x"
+            return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
     target = task.target(report.opsets[1])
     remarks = tuple(f"warning: {warning}" for warning in report.warnings)
     end = End.UNCHANGED if report.unchanged else End.WRITTEN
@@ -160,6 +169,24 @@ def _written(task: Task, say: Progress | None) -> Done:
     refuse_same(target, task.kept)
     save(result.model, target, base_dir=result.base_dir, force=task.force, progress=say)
     return Done(end, DONE, "", report, str(target), remarks)
+
+
+def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | None) -> Measured:
+    """The time of the model and of its outcome in onnxruntime, on the inputs of the outcome."""
+    from passes.binding.inputs import as_given
+    from passes.check import load_checked
+    from passes.ir.model import Model
+    from passes.measuring.measuring import ONNXRUNTIME, Settings, measure_models
+    from passes.verify.inputs.given import load
+
+    if say is not None:
+        say("measuring")
+    original, _ = load_checked(Path(task.model))
+    outcome = Model(result.model, original.path)
+    given = next((one.inputs for one in pipeline.commands if one.inputs is not None), None)
+    inputs = None if given is None else load(Path(given), outcome.proto)
+    settings = Settings(inputs=inputs, runtimes=[ONNXRUNTIME])
+    return measure_models([as_given(original, outcome), outcome], settings)
 
 
 def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:

@@ -226,6 +226,11 @@ class Options(Executing, Binding, Converting, ABC):
         """The profile that the outcome must fit under --strict."""
         return None
 
+    @property
+    def least_gain(self) -> float | None:
+        """The gain that the outcome must have when it is measured, None if it is not measured."""
+        return None
+
     def for_rules(self) -> RuleOptions:
         """Return the options for rules: those that they have, by name, as far as they are set."""
         known = {option.name for option in fields(RuleOptions)}

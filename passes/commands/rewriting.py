@@ -286,6 +286,22 @@ class Optimize(Choosing):
         bool,
         Help("Write operators of onnxruntime's own domain, too, which no other runtime has."),
     ] = False
+    measure: Annotated[
+        bool,
+        Help("Measure the model before and after in onnxruntime, and report the gain."),
+    ] = False
+    require_gain: Annotated[
+        float | None,
+        Help(
+            "Measure, and write nothing and exit 3 unless the outcome is so many times as fast.",
+            least=0,
+            metavar="X",
+        ),
+    ] = None
+
+    @property
+    def least_gain(self) -> float | None:
+        return self.require_gain if self.require_gain is not None else 0.0 if self.measure else None
 
     @property
     def schedule(self) -> Schedule:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from passes.measuring.measured import seconds_text
 from passes.pages.drawing import Drawing, shortened
 from passes.pages.page import Page
 
@@ -25,12 +26,12 @@ _ASSETS = ("report.css", "report.js", "lanes.js", "dagre.min.js")
 
 def as_html(page: Page, back: str = "") -> str:
     """The page of one model; `back` is the address of the page of the batch, if it is of one."""
-    return _filled("report.html", {"page": page, "back": back})
+    return filled("report.html", {"page": page, "back": back})
 
 
 def as_batch_html(page: BatchPage) -> str:
     """The page of a batch."""
-    return _filled("batch.html", {"page": page})
+    return filled("batch.html", {"page": page})
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
@@ -38,7 +39,8 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     Path(path).write_text(text, encoding="utf-8", errors="replace")
 
 
-def _filled(template: str, values: Mapping[str, Any]) -> str:
+def filled(template: str, values: Mapping[str, Any]) -> str:
+    """A template with values."""
     return _environment().get_template(f"{template}.j2").render(**values)
 
 
@@ -58,6 +60,7 @@ def _environment() -> Environment:
     environment.filters["short"] = shortened
     environment.filters["ticks"] = _ticks
     environment.filters["seconds"] = _seconds
+    environment.filters["time"] = seconds_text
     return environment
 
 

@@ -1,8 +1,9 @@
-"""OpenVINO, on the CPU, with one thread and in the precision of the model."""
+"""OpenVINO, on the CPU, in the precision of the model."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from passes.verify.runtimes.worker import Job
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # the import fails then
 import openvino  # noqa: E402  # after that
 
-_SETTINGS = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+_SETTINGS = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,29 @@ def load(job: Job) -> Session:
     assert job.model is not None
     proto = onnx.load_model_from_string(job.model)
     model = openvino.Core().read_model(job.model)
-    compiled = openvino.compile_model(model, "CPU", _SETTINGS)
+    settings = {**_SETTINGS, "INFERENCE_NUM_THREADS": job.threads}
+    compiled = openvino.compile_model(model, "CPU", settings)
     return Session(compiled, [output.name for output in proto.graph.output])
 
 
 def run(session: Session, feeds: dict[str, Any]) -> dict[str, Any]:
     """The outputs by name. Raises CannotRun."""
+    answers = session.compiled(_given(session, feeds), share_inputs=False, share_outputs=False)
+    values = [np.array(answers[port]) for port in session.compiled.outputs]
+    return dict(zip(session.outputs, values, strict=True))
+
+
+def prepared(session: Session, feeds: dict[str, Any]) -> Callable[[], object]:
+    """What calls a session on inputs, and nothing else. Raises CannotRun."""
+    given = _given(session, feeds)
+    return lambda: session.compiled(given, share_inputs=True, share_outputs=True)
+
+
+def _given(session: Session, feeds: dict[str, Any]) -> dict[Any, Any]:
     given = {}
     for port in session.compiled.inputs:
         known = [name for name in port.get_names() if name in feeds]
         if not known or not isinstance(feeds[known[0]], np.ndarray):
             raise CannotRun("an input is no tensor")
         given[port] = feeds[known[0]]
-    answers = session.compiled(given, share_inputs=False, share_outputs=False)
-    values = [np.array(answers[port]) for port in session.compiled.outputs]
-    return dict(zip(session.outputs, values, strict=True))
+    return given

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,16 +40,27 @@ _START_TIMEOUT = 120.0
 _TICK = 0.05
 
 
+@dataclass(frozen=True)
+class Timed:
+    """The seconds of each call, those that loading took, and the bytes of memory that both needed
+    at most beyond those of the runtime; 0 where the system does not report it."""
+
+    calls: tuple[float, ...]
+    loading: float
+    memory: int
+
+
 class ProcessExecutor:
     """Runs models in a worker process that is started by the first run and ended by `close`.
 
     `module` is that which loads and runs models there. A crash or a time-out raises CannotRun, and
-    the next run has a new worker. The models that it ran last must not change.
+    the next run has a new worker. The models that it ran last must not change. `threads` are those
+    of the runtime, 0 for as many as it likes.
     """
 
-    def __init__(self, name: str, module: str, *, optimize: bool = True) -> None:
+    def __init__(self, name: str, module: str, *, optimize: bool = True, threads: int = 1) -> None:
         self._name, self._module = name, module
-        self._optimize = optimize
+        self._optimize, self._threads = optimize, threads
         self._known: deque[tuple[ModelProto, Path | None, Job]] = deque(maxlen=CACHED_SESSIONS)
         self._worker: WorkerProcess | None = None
         self._broken = ""
@@ -88,7 +99,7 @@ class ProcessExecutor:
         `base_dir` holds the external data. Raises ModelFailed where the run fails, CannotRun
         where the model does not load, a kernel is missing, the worker dies or time is out.
         """
-        outputs = self._ask(model, dict(feeds), base_dir, timeout)
+        outputs = self._ask(model, dict(feeds), base_dir, timeout)[1]
         return Outcome(outputs, guessed_shapes=_may_guess_shapes(model, outputs))
 
     def load(
@@ -97,14 +108,30 @@ class ProcessExecutor:
         """See that `model` loads. Raises CannotRun."""
         self._ask(model, None, base_dir, timeout)
 
+    def time(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        seconds: float,
+        *,
+        base_dir: Path | None = None,
+        timeout: float | None = None,
+    ) -> Timed:
+        """Call `model` on `feeds` again and again for so many seconds, once at least, after a call
+        that does not count. Raises what `run` raises."""
+        _, calls, loading, memory = self._ask(model, dict(feeds), base_dir, timeout, seconds)
+        return Timed(tuple(calls), loading, memory)
+
     def _ask(
         self,
         model: ModelProto,
         feeds: dict[str, Value] | None,
         base_dir: Path | None,
         timeout: float | None,
-    ) -> dict[str, Value]:
-        job = replace(self._job(model, base_dir), feeds=feeds, timeout=timeout)
+        seconds: float = 0.0,
+    ) -> tuple[Any, ...]:
+        job = self._job(model, base_dir)
+        job = replace(job, feeds=feeds, timeout=timeout, seconds=seconds)
         worker = self._ready()
         try:
             # The bytes are sent only where the worker asks for them: a case more, no copy more.
@@ -118,8 +145,7 @@ class ProcessExecutor:
             raise ModelFailed(answer[1])
         if answer[0] == "cannot":
             raise CannotRun(answer[1])
-        outputs: dict[str, Value] = answer[1]
-        return outputs
+        return answer
 
     def _job(self, model: ModelProto, base_dir: Path | None) -> Job:
         """A job without the model and what it is fed: what names the model is found out once."""
@@ -130,7 +156,7 @@ class ProcessExecutor:
         packs = sum(map(byte_size, external_tensors(model))) < _MANY_BYTES
         digest = hashlib.sha256(_serialized(model)).hexdigest()
         key = f"{digest}:{folder}:{self._optimize}"
-        job = Job(key, None, folder, self._optimize, packs, None, None)
+        job = Job(key, None, folder, self._optimize, packs, None, None, threads=self._threads)
         self._known.append((model, base_dir, job))
         return job
 

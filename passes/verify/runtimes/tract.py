@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
@@ -43,6 +44,12 @@ def load(job: Job) -> Session:
 
 def run(session: Session, feeds: dict[str, Any]) -> dict[str, Any]:
     """The outputs by name. Raises CannotRun."""
+    answers = [value.to_numpy() for value in prepared(session, feeds)()]
+    return dict(zip(session.outputs, answers, strict=True))
+
+
+def prepared(session: Session, feeds: dict[str, Any]) -> Callable[[], Any]:
+    """What calls a session on inputs, and nothing else. Raises CannotRun."""
     model = _read(session.model)
     names = [model.input_name(number) for number in range(model.input_count())]
     values = [feeds.get(name) for name in names]
@@ -51,8 +58,7 @@ def run(session: Session, feeds: dict[str, Any]) -> dict[str, Any]:
     shapes = tuple(value.shape for value in values if value is not None)
     if shapes not in session.runnable:
         session.runnable[shapes] = _runnable(session, values)
-    answers = [value.to_numpy() for value in session.runnable[shapes].run(values)]
-    return dict(zip(session.outputs, answers, strict=True))
+    return lambda: session.runnable[shapes].run(values)
 
 
 def _runnable(session: Session, values: list[Any]) -> Any:

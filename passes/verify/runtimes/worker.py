@@ -3,7 +3,8 @@
 Started by `python -m passes.verify.runtimes.worker NAME MODULE` with messages on stdin and stdout:
 
 * request `Job`; answers `("need model",)` where the session is not cached and no bytes came,
-  `("ran", {name: value})`, `("failed", sentence)` or `("cannot", sentence)`.
+  `("ran", {name: value})`, `("timed", seconds of each call, seconds of loading, bytes)`,
+  `("failed", sentence)` or `("cannot", sentence)`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import importlib
 import os
 import signal
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from passes.verify.executor import CANNOT_LOAD, CannotRun, ModelFailed
@@ -31,7 +35,8 @@ _GRACE = 5.0
 class Job:
     """One run. `key` names the model bytes and settings; `model` is None where they were sent.
     `packs`: the session may copy weights into the order that its kernels read best. Without `feeds`
-    the model is only loaded."""
+    the model is only loaded. `seconds`: it is called again and again for so long, and timed.
+    `threads` are those of the runtime, 0 for as many as it likes."""
 
     key: str
     model: bytes | None
@@ -40,6 +45,12 @@ class Job:
     packs: bool
     feeds: dict[str, Any] | None
     timeout: float | None
+    seconds: float = 0.0
+    threads: int = 1
+
+
+#: Runs a session on inputs, or makes what calls it on them.
+_Run = Callable[[Any, dict[str, Any]], Any]
 
 
 def main(name: str, source: str) -> None:
@@ -54,7 +65,8 @@ def main(name: str, source: str) -> None:
     send(answers, ("ready", version))
     whole = (lambda job: job) if getattr(module, "READS_FOLDER", False) else _whole
     loads = _telling(lambda job: load(whole(job)), f"{CANNOT_LOAD}: ")
-    _serve(sys.stdin.buffer, answers, loads, _telling(run))
+    prepared = getattr(module, "prepared", lambda session, feeds: lambda: run(session, feeds))
+    _serve(sys.stdin.buffer, answers, loads, _telling(run), _telling(prepared))
 
 
 def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., Any]:
@@ -93,23 +105,34 @@ def _serve(
     requests: BinaryIO,
     answers: BinaryIO,
     load: Callable[[Job], Any],
-    run: Callable[[Any, dict[str, Any]], dict[str, Any]],
+    run: _Run,
+    prepared: _Run,
 ) -> None:
     """Answer jobs until the parent closes the pipe, by what makes a session and runs it."""
-    sessions: OrderedDict[str, Any] = OrderedDict()
+    sessions: OrderedDict[str, _Loaded] = OrderedDict()
     while True:
         try:
             job: Job = receive(requests)
         except EOFError:
             return
-        send(answers, _answer(sessions, job, load, run))
+        send(answers, _answer(sessions, job, load, run, prepared))
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A session, the seconds that it took to load, and the memory in use before."""
+
+    session: Any
+    seconds: float
+    before: int
 
 
 def _answer(
-    sessions: OrderedDict[str, Any],
+    sessions: OrderedDict[str, _Loaded],
     job: Job,
     load: Callable[[Job], Any],
-    run: Callable[[Any, dict[str, Any]], dict[str, Any]],
+    run: _Run,
+    prepared: _Run,
 ) -> tuple[Any, ...]:
     if job.timeout is not None:  # the parent kills sooner, if it is still there
         _end_after(job.timeout + _GRACE)
@@ -117,17 +140,55 @@ def _answer(
         if job.key not in sessions:
             if job.model is None:
                 return ("need model",)
-            sessions[job.key] = load(job)
+            before, started = _memory_in_use(), time.perf_counter()
+            session = load(job)
+            sessions[job.key] = _Loaded(session, time.perf_counter() - started, before)
             if len(sessions) > CACHED_SESSIONS:
                 sessions.popitem(last=False)
         sessions.move_to_end(job.key)
-        return ("ran", {} if job.feeds is None else run(sessions[job.key], job.feeds))
+        loaded = sessions[job.key]
+        if job.feeds is None:
+            return ("ran", {})
+        if not job.seconds:
+            return ("ran", run(loaded.session, job.feeds))
+        calls = _timed(prepared(loaded.session, job.feeds), job.seconds)
+        return ("timed", calls, loaded.seconds, max(0, _peak_memory() - loaded.before))
     except ModelFailed as error:
         return ("failed", str(error))
     except CannotRun as error:
         return ("cannot", str(error))
     finally:
         _end_after(0)
+
+
+def _timed(call: Callable[[], object], seconds: float) -> list[float]:
+    """The seconds of each call, for so long, after one that does not count; one call at least."""
+    call()
+    clock = time.perf_counter
+    found: list[float] = []
+    end = clock() + seconds
+    while not found or clock() < end:
+        started = clock()
+        call()
+        found.append(clock() - started)
+    return found
+
+
+def _memory_in_use() -> int:
+    """Bytes of memory in use, where the system reports its peak; the peak begins anew."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return _peak_memory()
+
+
+def _peak_memory() -> int:
+    """The most bytes of memory that were in use at a time, 0 where the system does not report it:
+    `getrusage` would count those of the process that started this one, too."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 def _end_after(seconds: float) -> None:
