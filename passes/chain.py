@@ -21,7 +21,7 @@ from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
-from passes.report import Checked, Report, Spent
+from passes.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
@@ -36,9 +36,9 @@ class CannotCertify(DoesNotFit):
 
 
 class _LeaveOut(Exception):
-    """Optional rewrites that nothing vouches for, by the number of their session, rule and path."""
+    """Optional rewrites to be left out, by the number of their session, rule and path."""
 
-    def __init__(self, sites: Mapping[tuple[int, str, str], str]) -> None:
+    def __init__(self, sites: Mapping[tuple[int, str, str], tuple[str, str]]) -> None:
         super().__init__()
         self.sites = sites
 
@@ -83,7 +83,7 @@ class Chain:
             self._refuse_to_certify(binding)
             model = binding.of(original) if binding else original
         given = fed = as_given(original, model) if binding else original
-        left_out: dict[tuple[int, str, str], str] = {}
+        left_out: dict[tuple[int, str, str], tuple[str, str]] = {}
         known: KnownVerifications = {}
         loaded = time.monotonic()
         while True:
@@ -145,7 +145,7 @@ class Chain:
         original: Model,
         model: Model,
         found: Survey,
-        left_out: Mapping[tuple[int, str, str], str],
+        left_out: Mapping[tuple[int, str, str], tuple[str, str]],
     ) -> list[Outcome]:
         """Return the outcome of each session, each made from the one before."""
         outcomes: list[Outcome] = []
@@ -277,20 +277,18 @@ class Chain:
             sentence = "no case could be compared"
             raise _LeaveOut(
                 {
-                    (
-                        _number_of(rewritten, outcomes),
-                        rewritten.rule.name,
-                        rewritten.place.path,
-                    ): f"{sentence}, {checked.reason}; {ways}"
-                    for rewritten, checked in optional
+                    _site_of(one, outcomes): (NOT_VERIFIED, f"{sentence}, {checked.reason}; {ways}")
+                    for one, checked in optional
                 }
             )
         if verdicts.there is not None and not verdicts.there.agrees:
             raise failed(f"the outcome {verdicts.there}", report)
         if verdicts.unloadable is None:
             return report
-        version, sentence = verdicts.unloadable
+        version, sentence, blame = verdicts.unloadable
         if verdicts.stopped or not _may_be_for_another(last, version):
+            if blame:
+                raise _LeaveOut({_site_of(one, outcomes): (INVALID, sentence) for one, _ in blame})
             hint = "" if last.target else "; --opset and --for choose another opset"
             raise failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))
@@ -313,10 +311,10 @@ def _may_be_for_another(session: Session, version: str) -> bool:
     return session.target is not None
 
 
-def _number_of(rewritten: Rewritten, outcomes: Sequence[Outcome]) -> int:
-    """The number of the session that made a rewrite."""
+def _site_of(rewritten: Rewritten, outcomes: Sequence[Outcome]) -> tuple[int, str, str]:
+    """The number of the session that made a rewrite, the rule and the path."""
     return next(
-        number
+        (number, *rewritten.site)
         for number, outcome in enumerate(outcomes)
         if any(rewritten is one for round_ in outcome.rounds for one in round_.rewritten)
     )
