@@ -16,6 +16,7 @@ from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Proving, Verifying
 from passes.collector import collector_held_back
+from passes.engine.full_check import full_objection
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
@@ -82,6 +83,7 @@ class Chain:
             binding = self._binding(original)
             self._refuse_to_certify(binding)
             model = binding.of(original) if binding else original
+            self._refuse_unfit(original, model, binding)
         given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], tuple[str, str]] = {}
         known: KnownVerifications = {}
@@ -108,7 +110,7 @@ class Chain:
             try:
                 if first.verifying is not None:
                     report = self._verified(
-                        fed, outcomes, report, first.verifying, known, bool(binding), attempt
+                        fed, outcomes, report, first.verifying, known, binding, attempt
                     )
             except _LeaveOut as more:
                 left_out = {**left_out, **more.sites}
@@ -139,6 +141,15 @@ class Chain:
             own = session.options
             binding = binding.and_(Binding(own.dims, own.shapes, own.values))
         return binding
+
+    def _refuse_unfit(self, original: Model, bound: Model, binding: Binding) -> None:
+        """Raise NotProduced if a model is invalid only since it was bound."""
+        sentence = full_objection(bound.proto) if binding else ""
+        if sentence and not full_objection(original.proto):
+            report = self.sessions[0].unchanged(bound, (bound.opset(), bound.opset()))
+            given = as_given(original, bound)
+            report = replace(report, bound=tuple(binding.described(original, given)))
+            raise failed(f"with {binding} the model is invalid: {sentence}", report)
 
     def _outcomes(
         self,
@@ -231,7 +242,7 @@ class Chain:
         report: Report,
         verifying: Verifying,
         known: KnownVerifications,
-        fixed: bool,
+        binding: Binding,
         attempt: Attempt | None,
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds
@@ -263,7 +274,7 @@ class Chain:
         if verdicts.mismatch is not None:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
-        if fixed and verdicts.whole and verdicts.whole.verdict != "verified":
+        if binding and verdicts.whole and verdicts.whole.verdict != "verified":
             unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
         if unverified and not verifying.allow_unverified:
             optional = [
@@ -273,7 +284,7 @@ class Chain:
             ]
             ways = _ways(model, hurried=verdicts.hurried)
             if verdicts.hurried or len(optional) < len(unverified):
-                raise NotVerified(_not_verified(unverified, ways), report)
+                raise NotVerified(_not_verified(unverified, ways, binding), report)
             sentence = "no case could be compared"
             raise _LeaveOut(
                 {
@@ -338,12 +349,15 @@ def _joined(outcomes: Sequence[Outcome]) -> Report:
     )
 
 
-def _not_verified(unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str) -> str:
+def _not_verified(
+    unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str, binding: Binding
+) -> str:
     rewritten, checked = unverified[0]
     path = rewritten.place.path if rewritten else "main"
     more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
     return (
-        f"{path}: no case could be compared, {checked.reason}{more} [not-verified]; {ways}, "
+        f"{path}: {f'with {binding} ' if binding else ''}no case could be compared, "
+        f"{checked.reason}{more} [not-verified]; {ways}, "
         "--allow-unverified writes the model all the same"
     )
 

@@ -209,11 +209,14 @@ class Session:
             self.schedule.accept(model, self.target, self.release, self.options)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
-            size = Size.of(model)
-            report = Report(self.schedule.name, model.file, opsets, (size, size))
-            raise failed(f"{error}", report) from error
+            raise failed(f"{error}", self.unchanged(model, opsets)) from error
         if self.options.check_output:
             refuse_taken(model.proto, self.options.check_output)
+
+    def unchanged(self, model: Model, opsets: tuple[int, int]) -> Report:
+        """Return the report on a model before anything is done to it."""
+        size = Size.of(model)
+        return Report(self.schedule.name, model.file, opsets, (size, size))
 
     def _rewritten(self, model: Model, found: Survey) -> tuple[list[Round], ModelProto]:
         """Return the rounds of the rules, and the outcome: the model itself if they changed
