@@ -111,10 +111,11 @@ def _original_alone(question: Question) -> Trial:
     """
     before, after = question.before, question.after
     why = after.unable
+    quick = before.seconds < question.rules.case_timeout / _MUCH_LONGER
     what = ""
     if why.startswith(CRASHED):
         what = "the rewritten model ends it, the original runs"
-    elif after.endless and not question.rules.ends and _is_quick(question):
+    elif after.endless and quick and not question.rules.ends:
         what = "the rewritten model does not end, the original does"
     elif any(sign in why for sign in _OUT_OF_MEMORY):
         what = "the rewritten model takes more memory than there is, the original runs"
@@ -123,10 +124,6 @@ def _original_alone(question: Question) -> Trial:
     if what:
         return Trial("mismatch", f"{what}: {why}")
     return Trial("not run", f"the rewritten model: {why}")
-
-
-def _is_quick(question: Question) -> bool:
-    return question.before.seconds < question.rules.case_timeout / _MUCH_LONGER
 
 
 def _may_lack(rules: Rules, why: str) -> bool:

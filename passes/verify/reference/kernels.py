@@ -89,19 +89,16 @@ def _contiguous(value: Value) -> Value:
     return value.copy(order="C")
 
 
-_CELLS, _CELLS_LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
+_CELLS, _LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
 
 
 def _noting_no_steps(kernel: Kernel, evaluator: Evaluator) -> Kernel:
-    """The kernel of a recurrent operator that notes whether it reads no element, or a row has length
-    0: onnxruntime's answer is what its memory held then, or zeros."""
+    """The kernel of a recurrent operator that notes whether it reads no element, or a row has
+    length 0: onnxruntime's answer is what its memory held then, or zeros."""
     machine = evaluator.machine
 
     def noting(operands: list[Value], frame: Frame) -> Sequence[Any]:
-        x, lengths = (
-            operands[0],
-            operands[_CELLS_LENGTHS] if len(operands) > _CELLS_LENGTHS else None,
-        )
+        x, lengths = operands[0], operands[_LENGTHS] if len(operands) > _LENGTHS else None
         empty = isinstance(x, np.ndarray) and not x.size
         machine.idle_cell |= empty
         machine.idle |= empty or (isinstance(lengths, np.ndarray) and not lengths.all())

@@ -47,7 +47,8 @@ _ROUNDS_ONCE = frozenset(_ROUNDS_ONCE_OPS.split())
 #: What IEEE 754 defines to the last bit, so that its result on numbers that no input decides, sizes
 #: and constants, is the same in every executor.
 _BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-_DEFINED = _EXACT - _BODIES | frozenset("Add Cast CastLike Div Mul Reciprocal Sqrt Sub".split())
+_ARITHMETIC = frozenset({"Add", "Cast", "CastLike", "Div", "Mul", "Reciprocal", "Sqrt", "Sub"})
+_DEFINED = (_EXACT - _BODIES) | _ARITHMETIC
 
 #: What kernels approximate to within an absolute error, its values lying about 1.
 _APPROXIMATED = frozenset(
