@@ -16,12 +16,13 @@ from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Proving, Verifying
 from passes.collector import collector_held_back
+from passes.engine.full_check import full_objection
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
-from passes.report import Checked, Report, Spent
+from passes.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
@@ -36,9 +37,9 @@ class CannotCertify(DoesNotFit):
 
 
 class _LeaveOut(Exception):
-    """Optional rewrites that nothing vouches for, by the number of their session, rule and path."""
+    """Optional rewrites to be left out, by the number of their session, rule and path."""
 
-    def __init__(self, sites: Mapping[tuple[int, str, str], str]) -> None:
+    def __init__(self, sites: Mapping[tuple[int, str, str], tuple[str, str]]) -> None:
         super().__init__()
         self.sites = sites
 
@@ -82,8 +83,9 @@ class Chain:
             binding = self._binding(original)
             self._refuse_to_certify(binding)
             model = binding.of(original) if binding else original
+            self._refuse_unfit(original, model, binding)
         given = fed = as_given(original, model) if binding else original
-        left_out: dict[tuple[int, str, str], str] = {}
+        left_out: dict[tuple[int, str, str], tuple[str, str]] = {}
         known: KnownVerifications = {}
         loaded = time.monotonic()
         while True:
@@ -108,7 +110,7 @@ class Chain:
             try:
                 if first.verifying is not None:
                     report = self._verified(
-                        fed, outcomes, report, first.verifying, known, bool(binding), attempt
+                        fed, outcomes, report, first.verifying, known, binding, attempt
                     )
             except _LeaveOut as more:
                 left_out = {**left_out, **more.sites}
@@ -140,12 +142,21 @@ class Chain:
             binding = binding.and_(Binding(own.dims, own.shapes, own.values))
         return binding
 
+    def _refuse_unfit(self, original: Model, bound: Model, binding: Binding) -> None:
+        """Raise NotProduced if a model is invalid only since it was bound."""
+        sentence = full_objection(bound.proto) if binding else ""
+        if sentence and not full_objection(original.proto):
+            report = self.sessions[0].unchanged(bound, (bound.opset(), bound.opset()))
+            given = as_given(original, bound)
+            report = replace(report, bound=tuple(binding.described(original, given)))
+            raise failed(f"with {binding} the model is invalid: {sentence}", report)
+
     def _outcomes(
         self,
         original: Model,
         model: Model,
         found: Survey,
-        left_out: Mapping[tuple[int, str, str], str],
+        left_out: Mapping[tuple[int, str, str], tuple[str, str]],
     ) -> list[Outcome]:
         """Return the outcome of each session, each made from the one before."""
         outcomes: list[Outcome] = []
@@ -231,7 +242,7 @@ class Chain:
         report: Report,
         verifying: Verifying,
         known: KnownVerifications,
-        fixed: bool,
+        binding: Binding,
         attempt: Attempt | None,
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds
@@ -263,7 +274,7 @@ class Chain:
         if verdicts.mismatch is not None:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
-        if fixed and verdicts.whole and verdicts.whole.verdict != "verified":
+        if binding and verdicts.whole and verdicts.whole.verdict != "verified":
             unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
         if unverified and not verifying.allow_unverified:
             optional = [
@@ -273,24 +284,22 @@ class Chain:
             ]
             ways = _ways(model, hurried=verdicts.hurried)
             if verdicts.hurried or len(optional) < len(unverified):
-                raise NotVerified(_not_verified(unverified, ways), report)
+                raise NotVerified(_not_verified(unverified, ways, binding), report)
             sentence = "no case could be compared"
             raise _LeaveOut(
                 {
-                    (
-                        _number_of(rewritten, outcomes),
-                        rewritten.rule.name,
-                        rewritten.place.path,
-                    ): f"{sentence}, {checked.reason}; {ways}"
-                    for rewritten, checked in optional
+                    _site_of(one, outcomes): (NOT_VERIFIED, f"{sentence}, {checked.reason}; {ways}")
+                    for one, checked in optional
                 }
             )
         if verdicts.there is not None and not verdicts.there.agrees:
             raise failed(f"the outcome {verdicts.there}", report)
         if verdicts.unloadable is None:
             return report
-        version, sentence = verdicts.unloadable
+        version, sentence, blame = verdicts.unloadable
         if verdicts.stopped or not _may_be_for_another(last, version):
+            if blame:
+                raise _LeaveOut({_site_of(one, outcomes): (INVALID, sentence) for one, _ in blame})
             hint = "" if last.target else "; --opset and --for choose another opset"
             raise failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))
@@ -313,10 +322,10 @@ def _may_be_for_another(session: Session, version: str) -> bool:
     return session.target is not None
 
 
-def _number_of(rewritten: Rewritten, outcomes: Sequence[Outcome]) -> int:
-    """The number of the session that made a rewrite."""
+def _site_of(rewritten: Rewritten, outcomes: Sequence[Outcome]) -> tuple[int, str, str]:
+    """The number of the session that made a rewrite, the rule and the path."""
     return next(
-        number
+        (number, *rewritten.site)
         for number, outcome in enumerate(outcomes)
         if any(rewritten is one for round_ in outcome.rounds for one in round_.rewritten)
     )
@@ -340,12 +349,15 @@ def _joined(outcomes: Sequence[Outcome]) -> Report:
     )
 
 
-def _not_verified(unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str) -> str:
+def _not_verified(
+    unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str, binding: Binding
+) -> str:
     rewritten, checked = unverified[0]
     path = rewritten.place.path if rewritten else "main"
     more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
     return (
-        f"{path}: no case could be compared, {checked.reason}{more} [not-verified]; {ways}, "
+        f"{path}: {f'with {binding} ' if binding else ''}no case could be compared, "
+        f"{checked.reason}{more} [not-verified]; {ways}, "
         "--allow-unverified writes the model all the same"
     )
 

@@ -153,8 +153,8 @@ class RuleOptions:
     lacks: frozenset[str] = frozenset()
     #: Names of the constants that the main graph had.
     own_constants: frozenset[str] = frozenset()
-    #: Why a rule is not to rewrite a site, by rule and path.
-    left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    #: Why a rule is not to rewrite a site, by rule and path: a code and a sentence.
+    left_out: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def with_flags(self, flags: Iterable[Flag]) -> RuleOptions:
         """The same, with some of those on that are on or off."""

@@ -58,7 +58,8 @@ def compare_models(before: Model, after: Model, executor: str, terms: Terms) -> 
 
     def judge(original: ModelProto, chosen: Sequence[Executor]) -> Verification:
         sides = Models(original, after.proto, before.base_dir, after.base_dir)
-        return verify(sides, replace(terms, executors=chosen, inputs=inputs))
+        portable = executor == "both"
+        return verify(sides, replace(terms, executors=chosen, inputs=inputs, portable=portable))
 
     if is_runtime(executor):
         return compared(executor, before.proto, judge).verification

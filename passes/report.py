@@ -24,6 +24,8 @@ from passes.writing.purposes import Extra
 Outcome = Literal["rewritten", "refused"]
 #: Lines of a short report that say what no case reached.
 _FEW_UNREACHED = 3
+#: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
+NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,11 @@ class Report:
     def refusals(self) -> list[Record]:
         """The records of what was refused."""
         return [record for record in self.records if record.outcome == "refused"]
+
+    @property
+    def left_out(self) -> list[Record]:
+        """The records of rewrites that were made and left out."""
+        return [one for one in self.refusals if one.code in (NOT_VERIFIED, INVALID)]
 
     @property
     def refusal(self) -> str:

@@ -40,8 +40,7 @@ class NothingToDo(Exception):
 
 
 class BrokenRule(PassesError):
-    """A rule failed, or returned an invalid Edit; the sentence names the rule, the site and the
-    reason."""
+    """A rule failed, or returned no Edit; the sentence names the rule, the site and the reason."""
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from passes.check import Survey, check_outcome, load_checked
+from passes.check import Survey, load_checked
 from passes.check.as_meant import with_front_axes
 from passes.choices import Proving, RuleOptions, Verifying
+from passes.engine.as_computed import as_computed
 from passes.engine.check_output import checks_of, refuse_taken, with_check_output
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
 from passes.engine.folded import drop_folded
-from passes.engine.full_check import invalidated
+from passes.engine.full_check import Invalidated, blamed, form_objection, full_objection
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase, Schedule, steps_of
@@ -34,7 +35,7 @@ from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
 from passes.onnxruntime.releases import Release
-from passes.report import Record, Report, Size
+from passes.report import INVALID, Record, Report, Size
 
 if TYPE_CHECKING:
     from passes.commands.options import Options
@@ -74,6 +75,14 @@ def loaded(source: Source) -> tuple[Model, Survey]:
         return load_checked(source)
     path = None if source.base_dir is None else source.base_dir / "model.onnx"
     return load_checked(Model(source.model, path))
+
+
+class _Misdeclared(Exception):
+    """A model declares other sizes than it computes: one that declares those, and what differs."""
+
+    def __init__(self, model: Model, notes: Sequence[str]) -> None:
+        super().__init__()
+        self.model, self.notes = model, notes
 
 
 @dataclass(frozen=True)
@@ -119,12 +128,37 @@ class Session:
         original: Model,
         model: Model,
         found: Survey,
-        left_out: Mapping[tuple[str, str], str],
+        left_out: Mapping[tuple[str, str], tuple[str, str]],
     ) -> Outcome:
-        """Return the outcome without the rewrites that are left out, by rule and path.
+        """Return the outcome without the rewrites that are left out, by rule and path, and without
+        those after which it is invalid.
 
         `original` is the model before its inputs were bound. Raises what `Chain.run` raises, but
         for what verification finds.
+        """
+        while True:
+            try:
+                return self._outcome(original, model, found, left_out)
+            except Invalidated as error:
+                what = "the model is invalid after this rewrite"
+                more = {one.site: (INVALID, f"{what}: {why}") for one, why in error.rewrites}
+                left_out = {**left_out, **more}
+            except _Misdeclared as error:
+                original = error.model if original is model else original
+                model, found = error.model, replace(found, notes=[*found.notes, *error.notes])
+
+    def _outcome(
+        self,
+        original: Model,
+        model: Model,
+        found: Survey,
+        left_out: Mapping[tuple[str, str], tuple[str, str]],
+    ) -> Outcome:
+        """Return the outcome without the rewrites that are left out.
+
+        Raises:
+            Invalidated: it is invalid after some rewrites.
+            _Misdeclared: the model declares other sizes than it computes.
         """
         rounds, proto = replace(self, options=replace(self.options, left_out=left_out))._rewritten(
             model, found
@@ -149,9 +183,16 @@ class Session:
             original.proto, proto, report, self.options, self.release
         )
         if proto is not original.proto:
-            check_outcome(Model(proto, model.path))
-            if not as_it_was and (sentence := invalidated(original.proto, rounds, proto)):
-                raise failed(sentence, report)
+            sentence = form_objection(proto)
+            if not sentence and not as_it_was and (sentence := full_objection(proto)):
+                if wrong := as_computed(model):
+                    raise _Misdeclared(*wrong)
+                sentence = "" if full_objection(original.proto) else sentence
+            if sentence:
+                blame = blamed(rounds, lambda one: form_objection(one) or full_objection(one))
+                if any(one.site not in left_out for one, _ in blame):
+                    raise Invalidated(blame)
+                raise failed(f"the outcome is no valid ONNX model: {sentence}", report)
         return Outcome(proto, rounds, report)
 
     def loaded(self, source: Source) -> tuple[Model, Survey]:
@@ -168,11 +209,14 @@ class Session:
             self.schedule.accept(model, self.target, self.release, self.options)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
-            size = Size.of(model)
-            report = Report(self.schedule.name, model.file, opsets, (size, size))
-            raise failed(f"{error}", report) from error
+            raise failed(f"{error}", self.unchanged(model, opsets)) from error
         if self.options.check_output:
             refuse_taken(model.proto, self.options.check_output)
+
+    def unchanged(self, model: Model, opsets: tuple[int, int]) -> Report:
+        """Return the report on a model before anything is done to it."""
+        size = Size.of(model)
+        return Report(self.schedule.name, model.file, opsets, (size, size))
 
     def _rewritten(self, model: Model, found: Survey) -> tuple[list[Round], ModelProto]:
         """Return the rounds of the rules, and the outcome: the model itself if they changed

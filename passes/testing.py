@@ -63,7 +63,7 @@ def assert_rewrite(
     Raises:
         AssertionError: the outcome is another one, is no valid model, or was not compared.
         NotProduced: a rule refused, the outcome does not agree with `before`, or a rewrite was left
-            out, since no case of it could be compared.
+            out, since no case of it could be compared, or the model is invalid after it.
     """
     model = as_model(before)
     untouched = model.SerializeToString(deterministic=True)
@@ -72,8 +72,7 @@ def assert_rewrite(
     session = Session(_schedule(pipeline), opset, asked, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
-    left_out = [refusal for refusal in result.report.refusals if refusal.code == "not-verified"]
-    if left_out:
+    if left_out := result.report.left_out:
         raise NotVerified(f"{left_out[0].path}: {left_out[0].sentence}", result.report)
     checked = result.report.checked
     assert checked is None or checked.verdict == "verified", str(checked)

@@ -1,7 +1,7 @@
 """Options of the test suite: `--slow` runs the long tests, `--update-golden` rewrites outcomes.
 
-Of a test that is marked `sampled` and runs over many cases, every tenth is quick enough for each
-run; the others count as slow.
+Of a test that is marked `sampled` and runs over many cases, every twentieth is quick enough for
+each run; the others count as slow.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 #: Of the cases of a sampled test, one in so many is not slow.
-_ONE_IN = 10
+_ONE_IN = 20
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers

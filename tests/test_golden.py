@@ -1,7 +1,7 @@
 """Golden models: every case is rewritten and compared with its file.
 
 What a file shows was executed before and after when `--update-golden` wrote it. All cases are
-executed anew with `--slow`, of which every tenth is not slow.
+executed anew with `--slow`, of which every twentieth is not slow.
 
 `golden_models/<pipeline>/<case>.before.onnxtxt` becomes `<case>.after.onnxtxt`;
 `<case>.refused.onnxtxt` is refused. Options and the expected code stand in the model's metadata:

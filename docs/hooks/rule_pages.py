@@ -42,6 +42,7 @@ NOT_SHOWN = {
     ("opset", "no-step"): "A release of onnx with operators newer than this package gives it.",
     (_EVERY, "too-deep"): "An example takes 32 bodies, each in the one before.",
     (_EVERY, "ir-metadata"): "The text form of ONNX has no such metadata.",
+    (_EVERY, "invalid-outcome"): "It takes a rule with a fault.",
     (_EVERY, "not-verified"): "It depends on the executors that are installed.",
 }
 

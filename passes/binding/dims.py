@@ -1,31 +1,27 @@
-"""Fixes symbolic dims of a whole model: the one change of its signature that a user may ask for."""
+"""Fixes symbolic dims of inputs: the one change of its signature that a user may ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass
 
 from onnx import (
     FunctionProto,
     ModelProto,
-    NodeProto,
     TensorShapeProto,
     TypeProto,
     ValueInfoProto,
 )
 
-from passes.check import check
+from passes.analysis.bodies.kept_sizes import with_kept_sizes
+from passes.engine.as_computed import computed_sizes
 from passes.engine.full_check import full_objection
-from passes.errors import BadModel, DoesNotFit
-from passes.ir import scope as scoping
+from passes.errors import DoesNotFit
 from passes.ir.model import Model
-from passes.ir.operators import op_of
-from passes.ir.protos import copied
-from passes.ir.scope import Scope
+from passes.ir.scope import output_names, scopes
+from passes.types.declarations import declarations, without_sizes, write_sizes
 from passes.types.inference import ValueTypes
-from passes.types.type_tables import every_scope
-from passes.types.value_types import Dim, Dims, dims_of, is_static, shapes_below
+from passes.types.value_types import Dim, Dims, dims_of, shapes_below
 
 
 class UnknownDim(DoesNotFit):
@@ -44,11 +40,13 @@ def parsed(text: str) -> tuple[str, int | str]:
     return name, int(size) if size.isdecimal() else size
 
 
-def unite(proto: ModelProto, dims: Mapping[str, int | str]) -> dict[str, int]:
-    """Give dims that are equal to other ones the names of those, in place, everywhere.
+def unite(
+    proto: ModelProto, dims: Mapping[str, int | str]
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Give dims of inputs that are equal to other ones the names of those, in place.
 
     Returns:
-        The sizes of those that are left, as far as they have one.
+        The name of each, and the sizes of these, as far as they have one.
 
     Raises:
         DoesNotFit: a dim is equal to itself, by way of others.
@@ -64,13 +62,9 @@ def unite(proto: ModelProto, dims: Mapping[str, int | str]) -> dict[str, int]:
         names[name] = kept = passed[-1]
         if size is not None:
             sizes[kept] = size
-    for top in scoping.scopes(proto):
-        for scope in every_scope(top):
-            owner = scope.owner
-            values = [] if isinstance(owner, FunctionProto) else [*owner.input, *owner.output]
-            for named in _named([*owner.value_info, *values], names):
-                named.dim.dim_param = names[named.name]
-    return sizes
+    for named in _named(proto.graph.input, names):
+        named.write(names[named.name])
+    return names, sizes
 
 
 def dims_of_inputs(model: Model) -> Mapping[str, None]:
@@ -96,73 +90,51 @@ def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
             raise UnknownDim(f"no input has a dim {name!r}; there are: {there}")
 
 
-def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:
-    """Fix these symbolic dims everywhere, in bodies and functions too, in place: `proto` is a copy
-    of the model, whose inputs may have been changed.
+def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int | str]) -> None:
+    """Give these symbolic dims of the inputs their sizes, or other names, in place, and what
+    follows from that: `proto` is a copy of the model, whose inputs may have been changed.
 
-    What the inputs declare holds. All other declarations are hints, for exporters mistake dims in
-    bodies: those of a graph in which one contradicts the sizes are inferred anew, or left open.
+    What is declared elsewhere by the same names is no proof, for exporters mistake dims in bodies:
+    it is inferred anew, or left open, but for the names in the outputs of the model. If the sizes
+    contradict what is declared inside, all of that is inferred anew.
     """
-    known = dims_of_inputs(model)
     for named in _named(proto.graph.input, sizes):
-        named.dim.dim_value = sizes[named.name]
-    hints = [hint for hint in _hints(proto, sizes) if hint.dims]
-    for hint in hints:
-        hint.write([None] * len(hint.dims))
-    objections = _Objections(model)
-    if objections.new(proto):
+        named.write(sizes[named.name])
+    outputs = _named(proto.graph.output, sizes)
+    declared = [(scope, _named(values, sizes)) for scope, values in declarations(proto)]
+    declared.insert(0, (declared[0][0], outputs))
+    for named in (one for _, dims in declared for one in dims):
+        named.dim.Clear()
+    wrong = full_objection(proto)
+    if wrong and wrong != full_objection(model.proto):
         _infer_again(proto)
-    if not hints:
-        return
-    types = ValueTypes(proto)
-    inferred = [hint.inferred(types) for hint in hints]
-    for hint, found in zip(hints, inferred, strict=True):
-        hint.write(found)
-    objections.known.add(objections.of(proto))  # no hint is to blame for that
-    likely = [
-        (hint, found)
-        for hint, found in zip(hints, inferred, strict=True)
-        if hint.agrees(found, sizes, known) and hint.agrees(hint.initial(types), sizes, known)
-    ]
-    _write_sizes(proto, likely, sizes, objections)
+    known = with_kept_sizes(proto)
+    symbols = dims_of_inputs(known)
+    scopes_known = [scope for scope, _ in declarations(known.proto)]
+    for scope, (_, dims) in zip([scopes_known[0], *scopes_known], declared, strict=True):
+        if dims and not isinstance(scope.outermost.owner, FunctionProto):
+            size_of = computed_sizes(known, scope)
+            for named in dims:
+                symbol = named.of(known.types.within(scope, named.value))
+                size = size_of(named.value, named.position)
+                if size is not None:
+                    named.write(size)
+                elif isinstance(symbol, str) and symbol in symbols:
+                    named.write(symbol)
+    for named in outputs:
+        if named.dim.WhichOneof("value") is None:
+            named.write(named.name)
 
 
 def declare_sizes(proto: ModelProto) -> dict[str, Dims | None]:
     """Declare the sizes that inference finds of what is declared without, in place; returns what
     it found of the outputs. What it does not find itself is not taken for known."""
-    plain = copied(proto)
-    for _, values in _declarations(plain):
-        for value in values:
-            for shape in shapes_below(value.type):
-                for dim in shape.dim:
-                    dim.Clear()
-    types = ValueTypes(plain)
-    outputs: dict[str, Dims | None] = {}
-    for scope, values in _declarations(proto):
-        if scope.owner is proto.graph:
-            outputs = {
-                value.name: dims_of(types.within(scope, value.name)) for value in proto.graph.output
-            }
-            values = [*values, *proto.graph.output]
+    types = ValueTypes(without_sizes(proto))
+    for scope, values in declarations(proto, outputs=True):
         for value in values:
             write_sizes(value.type, dims_of(types.within(scope, value.name)))
-    return outputs
-
-
-def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
-    """Declare those of the dims of a tensor that are sizes, where none is declared."""
-    if dims is None or not kind.HasField("tensor_type"):
-        return
-    shape = kind.tensor_type.shape
-    if not kind.tensor_type.HasField("shape") and is_static(dims):
-        shape.SetInParent()
-        for _ in dims:
-            shape.dim.add()
-    if len(shape.dim) != len(dims):
-        return  # a rank that is mistaken
-    for own, known in zip(shape.dim, dims, strict=True):
-        if isinstance(known, int) and not own.HasField("dim_value"):
-            own.dim_value = known
+    main = next(scopes(proto))
+    return {name: dims_of(types.within(main, name)) for name in output_names(proto.graph)}
 
 
 def _infer_again(proto: ModelProto) -> None:
@@ -170,7 +142,7 @@ def _infer_again(proto: ModelProto) -> None:
     for the signature."""
     sized = [
         (scope, _NamedDim(dim, "", value.name, position))
-        for scope, values in _declarations(proto)
+        for scope, values in declarations(proto)
         for value in values
         if value.type.HasField("tensor_type")
         for position, dim in enumerate(value.type.tensor_type.shape.dim)
@@ -184,26 +156,6 @@ def _infer_again(proto: ModelProto) -> None:
     ]:
         if isinstance(found, int):
             named.dim.dim_value = found
-
-
-def _write_sizes(
-    proto: ModelProto,
-    hints: Sequence[tuple[_Hints, Sequence[Dim]]],
-    sizes: Mapping[str, int],
-    objections: _Objections,
-) -> None:
-    """Write the sizes where that contradicts nothing, elsewhere what was inferred; most often
-    nothing is contradicted."""
-    for hint, _ in hints:
-        hint.write([sizes[dim.name] for dim in hint.dims])
-    if not objections.new(proto):
-        return
-    for hint, found in hints:
-        hint.write(found)
-    for hint, found in hints:
-        hint.write([sizes[dim.name] for dim in hint.dims])
-        if objections.new(proto):
-            hint.write(found)
 
 
 @dataclass(frozen=True)
@@ -221,80 +173,13 @@ class _NamedDim:
         dims = dims_of(kind) or ()
         return dims[self.position] if self.position < len(dims) else None
 
-
-@dataclass(frozen=True)
-class _Hints:
-    """The declarations of a graph with dims that are to be fixed. `signature`: users see it; `fed`:
-    for the states of a Loop, of which onnx infers no shape, their initial values in the scope
-    around."""
-
-    scope: Scope
-    dims: Sequence[_NamedDim]
-    signature: bool = False
-    fed: Mapping[str, str] = field(default_factory=dict)
-
-    def inferred(self, types: ValueTypes) -> list[Dim]:
-        """Return the inferred value of each dim."""
-        return [dim.of(types.within(self.scope, dim.value)) for dim in self.dims]
-
-    def initial(self, types: ValueTypes) -> list[Dim]:
-        """Return the value of each dim in the first iteration."""
-        around, fed = self.scope.outer, self.fed
-        return [
-            dim.of(types.of(around, fed[dim.value])) if around and dim.value in fed else None
-            for dim in self.dims
-        ]
-
-    def agrees(self, found: Sequence[Dim], sizes: Mapping[str, int], names: Container[str]) -> bool:
-        """Return whether nothing else was found, such as another one of the `names` of dims."""
-        pairs = zip(self.dims, found, strict=True)
-        return all(
-            named.name == dim or sizes[named.name] == dim
-            for named, dim in pairs
-            if isinstance(dim, int) or dim in names
-        )
-
-    def write(self, dims: Sequence[Dim]) -> None:
-        """Declare these sizes; others are left open, but keep their names in a signature."""
-        for own, known in zip(self.dims, dims, strict=True):
-            own.dim.Clear()
-            if isinstance(known, int):
-                own.dim.dim_value = known
-            elif self.signature:
-                own.dim.dim_param = own.name
-
-
-def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
-    """Yield the declarations with such dims beside the inputs: outputs and values of the main
-    graph, each body, each function."""
-    fed = {
-        place.scope.inner(place.index)[0].key: place.node
-        for place in scoping.walk_model(proto)
-        if op_of(place.node) == "Loop"
-    }
-    for scope, values in _declarations(proto):
-        if scope.owner is proto.graph:
-            yield _Hints(scope, _named(proto.graph.output, sizes), signature=True)
-        loop = fed.get(scope.key)
-        initial = {} if loop is None else _initial_values(loop)
-        yield _Hints(scope, _named(values, sizes), fed=initial)
-
-
-def _declarations(proto: ModelProto) -> Iterator[tuple[Scope, list[ValueInfoProto]]]:
-    """Yield the declared values of each graph and function, except the signature of the model."""
-    for top in scoping.scopes(proto):
-        for scope in every_scope(top):
-            owner = scope.owner
-            values = list(owner.value_info)
-            if owner is not proto.graph and not isinstance(owner, FunctionProto):
-                values += [*owner.input, *owner.output]
-            yield scope, values
-
-
-def _initial_values(loop: NodeProto) -> dict[str, str]:
-    """By the states' names in the body."""
-    ((_, body),) = scoping.subgraphs(loop)
-    return dict(zip(scoping.input_names(body)[2:], loop.input[2:], strict=False))
+    def write(self, dim: int | str) -> None:
+        """Declare a size, or a name."""
+        self.dim.Clear()
+        if isinstance(dim, int):
+            self.dim.dim_value = dim
+        else:
+            self.dim.dim_param = dim
 
 
 def _named(values: Iterable[ValueInfoProto], names: Container[str]) -> list[_NamedDim]:
@@ -306,27 +191,3 @@ def _named(values: Iterable[ValueInfoProto], names: Container[str]) -> list[_Nam
         for position, dim in enumerate(shape.dim)
         if dim.dim_param and dim.dim_param in names
     ]
-
-
-@dataclass
-class _Objections:
-    """The objections to a model's types; those that are `known`, or hold for the original, are
-    ignored."""
-
-    original: Model
-    known: set[str] = field(default_factory=lambda: {""})
-
-    @cached_property
-    def _own(self) -> str:
-        return self.of(self.original.proto)
-
-    def new(self, proto: ModelProto) -> bool:
-        found = self.of(proto)
-        return found not in self.known and found != self._own
-
-    def of(self, proto: ModelProto) -> str:
-        try:
-            check(Model(proto, self.original.path))
-        except BadModel as error:
-            return str(error)
-        return full_objection(proto)

@@ -14,7 +14,6 @@ from passes.binding.dims import (
     fix,
     refuse_unknown,
     unite,
-    write_sizes,
 )
 from passes.binding.values import Stored, as_array, printed
 from passes.engine.finish import drop_unread
@@ -24,6 +23,7 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.types.declarations import write_sizes
 from passes.verify import signature
 
 _T = TypeVar("_T")
@@ -67,6 +67,17 @@ class Binding:
     def __bool__(self) -> bool:
         return bool(self.sizes or self.shapes or self.values)
 
+    def __str__(self) -> str:
+        shapes = {
+            name: ",".join("?" if size is None else f"{size}" for size in shape)
+            for name, shape in self.shapes.items()
+        }
+        values = {name: _shortened(f"{printed(value)}") for name, value in self.values.items()}
+        given = (("--dim", self.sizes), ("--shape", shapes), ("--set", values))
+        return " ".join(
+            f"{flag} {name}={one}" for flag, all_ in given for name, one in all_.items()
+        )
+
     def and_(self, other: Binding) -> Binding:
         """Return the union of both.
 
@@ -93,7 +104,8 @@ class Binding:
         names = [*self.sizes, *(size for size in self.sizes.values() if isinstance(size, str))]
         refuse_unknown(names, dims_of_inputs(model))
         proto = copied(model.proto)
-        graph, sizes = proto.graph, unite(proto, self.sizes)
+        graph = proto.graph
+        kept, sizes = unite(proto, self.sizes)
         inputs = {value.name: value for value in signature.feedable(proto)}
         for name in (*self.shapes, *self.values):
             if name not in inputs:
@@ -108,13 +120,16 @@ class Binding:
             _replace(graph, constant)
         unread = set(self.values) - scoping.all_reads(graph.node)
         drop_unread(graph, unread, proto.ir_version < FREE_INITIALIZERS)
-        fix(model, proto, sizes)
+        fix(model, proto, {name: sizes.get(one, one) for name, one in kept.items()} | sizes)
         return Model(proto, model.path)
 
     def described(self, original: Model, bound: Model) -> Iterator[str]:
         """A sentence on each input and output that is not what it was."""
         graph, other = original.proto.graph, bound.proto.graph
-        constants = {name: _constant_printed(value) for name, value in self.values.items()}
+        constants = {
+            name: _shortened(f"the constant {printed(value)}")
+            for name, value in self.values.items()
+        }
         inputs = (graph.input, {**_types(other.input), **constants})
         for values, types in (inputs, (graph.output, _types(other.output))):
             for value in values:
@@ -157,8 +172,7 @@ def _types(values: Iterable[ValueInfoProto]) -> dict[str, str]:
     return {value.name: signature.describe_type(value.type) for value in values}
 
 
-def _constant_printed(value: Stored) -> str:
-    text = f"the constant {printed(value)}"
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 

@@ -94,7 +94,13 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
     with executors(search.executor) as chosen:
         sides = Models(before.proto, other, before.base_dir, after.base_dir)
         inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
-        terms = Terms(chosen, exact=search.exact, inputs=inputs, limits=Limits(search.budget))
+        terms = Terms(
+            chosen,
+            exact=search.exact,
+            inputs=inputs,
+            limits=Limits(search.budget),
+            portable=search.executor == "both",
+        )
         if (plain := _plain_failure(sides, terms)) is not None:
             made = _Bisector(sides, search, chosen, plain).result()
             if made.first is not None:

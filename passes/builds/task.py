@@ -204,17 +204,18 @@ def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
 
 def _stays(result: Result, pipeline: Pipeline) -> str:
     """Return a sentence on what the pipeline was to rewrite and is still there, or was left out
-    since nothing verifies it; empty if there is none, or the pipeline has a target.
+    since nothing verifies it or the outcome is invalid; empty if there is none, or the pipeline has
+    a target.
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
     from passes.ir.operators import op_of
     from passes.ir.scope import walk_model
 
     report = result.report
-    unverified = [refusal for refusal in report.refusals if refusal.code == "not-verified"]
-    if unverified:
-        more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
-        return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
+    if report.left_out:
+        first, *others = report.left_out
+        more = f" (and {len(others)} more)" if others else ""
+        return f"{first.path}: {first.sentence}{more} [{first.code}]"
     aims = {
         rule
         for options in pipeline.commands

@@ -30,6 +30,11 @@ SESSION_CODES = {
         "metadata_props (10), types of values in functions (10), device configurations (11); "
         "--drop-metadata drops it"
     ),
+    "invalid-outcome": (
+        "after a rewrite the model is invalid, or the installed onnxruntime loads the original, "
+        "but not the outcome: a rewrite that only improves is left out, for another one nothing is "
+        "written"
+    ),
     "not-verified": (
         "no case of a rewrite could be executed on both sides, so nothing vouches for it: one that "
         "only improves is left out, for another one nothing is written; "

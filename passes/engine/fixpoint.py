@@ -50,7 +50,7 @@ class Engine:
 
         Raises:
             NotConverging: the rules undo each other's work.
-            BrokenRule: an Edit of a rule of another package is invalid.
+            Invalidated: Edits of a rule of another package are invalid.
         """
         rounds: list[Round] = []
         first, times = model, 0

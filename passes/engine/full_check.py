@@ -1,4 +1,4 @@
-"""Checks the outcome of rewrites, its types and shapes too, and names the rewrite to blame."""
+"""Checks the outcome of rewrites, its types and shapes too, and finds the rewrites to blame."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from onnx import ModelProto
 
 from passes.check import check_outcome
 from passes.engine.rounds import Rewritten, Round
+from passes.engine.splicing import splice
 from passes.errors import BadModel
+from passes.ir import scope as scoping
+from passes.ir.imports import import_contrib
 from passes.ir.model import Model
-from passes.rule import BrokenRule
+from passes.ir.protos import copied
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
+from passes.types.type_tables import every_scope
 from passes.verify.rewrites.region import CannotCut, cut
 
 
@@ -22,32 +26,20 @@ def full_objection(model: ModelProto) -> str:
     return objection(light_model(model), check_types=True)
 
 
-def invalidated(original: ModelProto, rounds: Sequence[Round], proto: ModelProto) -> str:
-    """A sentence with the rewrite that is to blame if the original passes and the outcome
-    does not; else ""."""
-    sentence = full_objection(proto)
-    if not sentence or full_objection(original):
-        return ""
-    return f"{_culprit(rounds)}the outcome is no valid ONNX model where the original is: {sentence}"
+_MANY = 64  # rewrites, each of which would be done alone
+#: A rewrite after which there is an objection to a model, with that.
+Blamed = tuple[Rewritten, str]
 
 
-def check_edits(round_: Round) -> None:
-    """Check the outcome of a round in which rules of other packages rewrote.
+class Invalidated(Exception):
+    """A model is invalid after some rewrites, each with the reason."""
 
-    Raises:
-        BrokenRule: one of their Edits is invalid.
-    """
-    foreign = [rewritten for rewritten in round_.rewritten if not rewritten.rule.is_built_in]
-    sentence = foreign and _form_objection(round_.proto)
-    if sentence:
-        culprit = _failing(round_, foreign, _form_objection) or foreign[0]
-        raise BrokenRule(
-            f"the rule {culprit.rule.name!r} returned an invalid Edit at {culprit.place.path}: "
-            f"{sentence}"
-        )
+    def __init__(self, rewrites: Sequence[Blamed]) -> None:
+        super().__init__()
+        self.rewrites = rewrites
 
 
-def _form_objection(model: ModelProto) -> str:
+def form_objection(model: ModelProto) -> str:
     """Return the sentence of `BadModel` if a model is invalid, apart from its types; else ""."""
     try:
         check_outcome(Model(model))
@@ -56,28 +48,52 @@ def _form_objection(model: ModelProto) -> str:
     return ""
 
 
-def _culprit(rounds: Sequence[Round]) -> str:
-    """The rewrite, or else the rules, after which the check fails; as the start of a sentence."""
-    for round_ in rounds:
-        if not full_objection(round_.proto) or full_objection(round_.model.proto):
-            continue
-        failing = _failing(round_, round_.rewritten, full_objection)
-        if failing is not None:
-            return f"{failing.place.path}: after the rule {failing.rule.name} "
-        rules = dict.fromkeys(rewritten.rule.name for rewritten in round_.rewritten)
-        return f"after the rule {', '.join(rules)} "
-    return "with its inputs bound, "  # nothing else happens before the rules
+def check_edits(round_: Round) -> None:
+    """Check the outcome of a round in which rules of other packages rewrote.
+
+    Raises:
+        Invalidated: some of their Edits are invalid.
+    """
+    foreign = [rewritten for rewritten in round_.rewritten if not rewritten.rule.is_built_in]
+    if foreign and (found := _blamed(round_, foreign, form_objection)):
+        raise Invalidated(found)
 
 
-def _failing(
+def blamed(rounds: Sequence[Round], objection: Callable[[ModelProto], str]) -> list[Blamed]:
+    """The rewrites after which there is an objection to a model: of the first round whose outcome
+    has one, those whose region has one, too; or the whole model, after each alone; or else all."""
+    found = (_blamed(round_, round_.rewritten, objection) for round_ in rounds)
+    return next(filter(None, found), [])
+
+
+def _blamed(
     round_: Round, rewrites: Sequence[Rewritten], objection: Callable[[ModelProto], str]
-) -> Rewritten | None:
-    """The first rewrite to whose region there is an objection only afterwards, if one is found."""
-    for rewritten in rewrites:
-        try:
-            region = cut(round_, rewritten)
-        except CannotCut:
-            continue
-        if objection(region.after) and not objection(region.before):
-            return rewritten
-    return None
+) -> list[Blamed]:
+    sentence = objection(round_.proto)
+    if not sentence or not rewrites or objection(round_.model.proto):
+        return []
+    for of_one in (_of_region, _alone) if len(rewrites) <= _MANY else (_of_region,):
+        shown = [(one, of_one(round_, one, objection)) for one in rewrites]
+        found = [(one, why) for one, why in shown if why]
+        if found:
+            return found if len(found) > 1 else [(found[0][0], sentence)]
+    return [(one, sentence) for one in rewrites]
+
+
+def _of_region(round_: Round, rewritten: Rewritten, objection: Callable[[ModelProto], str]) -> str:
+    """The objection to a region after it was rewritten, if there is none before."""
+    try:
+        region = cut(round_, rewritten)
+    except CannotCut:
+        return ""
+    return "" if objection(region.before) else objection(region.after)
+
+
+def _alone(round_: Round, rewritten: Rewritten, objection: Callable[[ModelProto], str]) -> str:
+    """The objection to the model after this rewrite alone."""
+    copy, edit = copied(round_.model.proto), rewritten.edit
+    scopes = (scope for top in scoping.scopes(copy) for scope in every_scope(top))
+    owner = next(scope.owner for scope in scopes if scope.key == rewritten.scope.key)
+    splice(owner, {rewritten.index: edit}, {tensor.name: tensor for tensor in edit.initializers})
+    import_contrib(copy)
+    return objection(copy)

@@ -39,6 +39,11 @@ class Rewritten:
         return Place(self.node, self.index, self.scope)
 
     @property
+    def site(self) -> tuple[str, str]:
+        """The rule and the path."""
+        return self.rule.name, self.place.path
+
+    @property
     def limit(self) -> Limit | None:
         """The limit, where the loop may run another number of times than the Edit."""
         return self.edit.claim.limit

@@ -229,7 +229,7 @@ class Sweep:
         try:
             edit = self._fitting(rule, place)
             if why := self.options.left_out.get((rule.name, place.path)):
-                raise Refused("not-verified", why, [place.path])
+                raise Refused(*why, [place.path])
         except NothingToDo:
             return None
         except Refused as refused:

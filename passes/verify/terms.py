@@ -63,6 +63,8 @@ class Terms:
     user promised. `lenient`: inputs on which the original fails do not count. `non_empty`: nor do
     differences where a Scan of the original, maybe an inner one, has nothing to scan. `tolerance`
     are an absolute and a relative error that are allowed everywhere, if the user sets them.
+    `portable`: the user asks for no runtime in particular, so a kernel that fails where nothing is
+    to be computed is a fault of its executor.
     """
 
     executors: Sequence[Executor]
@@ -75,3 +77,4 @@ class Terms:
     inputs: Inputs = Inputs()
     limits: Limits = Limits()
     tolerance: tuple[float, float] | None = None
+    portable: bool = False

@@ -282,6 +282,7 @@ def test_a_value_that_may_be_of_another_length_is_guarded(between: str, inputs: 
     assert "Where" in guards(stacked(between, inputs))
 
 
+@pytest.mark.slow
 def test_many_loops_one_after_the_other_are_verified() -> None:
     """The sizes of the last one follow from all those before it."""
     layer = """

@@ -101,6 +101,7 @@ def test_what_nothing_clears() -> None:
     assert (report["fits"], report["remedies"]) == (False, [])
 
 
+@pytest.mark.slow
 def test_a_promise_clears_a_while() -> None:
     code, said, _ = run("check", "while.onnx", "--target", "no-control-flow")
     assert code == NOT_PRODUCED

@@ -65,6 +65,7 @@ class TestFailed:
             Path("cut.onnx").write_bytes(whole[:end])
             assert fails(FAILED, "upgrade", "cut.onnx", *UNVERIFIED).count("\n") == 1
 
+    @pytest.mark.slow
     def test_bits_flipped(self, folder: Path) -> None:
         """Whatever the bytes say: an exit code, and a file only where that is 0."""
         whole = Path("m.onnx").read_bytes()

@@ -39,6 +39,7 @@ def _too_large(seed: int, pipelines: tuple[str, ...]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_optimize_adds_few_nodes_to_20_random_models() -> None:
     found = [line for seed in range(20) for line in _too_large(seed, ("optimize", "lower"))]
     assert not found, "\n".join(found)

@@ -19,6 +19,7 @@ def test_no_mutant_that_differs_is_proven() -> None:
     assert sum(bool(one.differs) for one in found) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
 def test_mutants_are_drawn_alike_and_of_every_kind() -> None:
     drawn = list(islice(mutants(0), 20))

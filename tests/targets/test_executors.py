@@ -105,6 +105,7 @@ def test_an_executor_that_there_is_not(register: Callable[[str], None]) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["openvino", "tract"])
 def test_those_that_the_package_knows(register: Callable[[str], None], name: str) -> None:
     pytest.importorskip(name)

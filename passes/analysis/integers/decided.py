@@ -161,7 +161,7 @@ class _Cone:
             if len(seen) > _MOST_VALUES or not self.integers.same_meaning(node, read):
                 return False
             found[len(home.key), model.index(home.owner).positions[read]] = node
-            if op_of(node) in ("Shape", "Size"):
+            if op_of(node) in ("Shape", "Size", "SequenceLength"):
                 self.needs_sizes |= not self._is_typed(node)
                 continue
             if op_of(node) in _COMPARING:

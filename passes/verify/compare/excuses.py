@@ -24,7 +24,7 @@ from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.draw import Case
 
 _NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
-_SIZES_OF_NOTHING = "is not certain of the sizes of what no iteration made"
+_MADE_OF_NOTHING = "is not certain of what no iteration made"
 
 
 @dataclass(frozen=True)
@@ -213,19 +213,24 @@ def _undeclared(evidence: Evidence) -> Ruling | None:
 
 @excuse("idle-scan", of=_ANY - {End.VALUE}, final=True)
 def _idle_scan(evidence: Evidence) -> Ruling | None:
-    """The rewritten model fails on a Scan over nothing; the original's Scan has nothing either.
+    """The rewritten model fails on a Scan over nothing; the original's Scan has nothing either, or
+    the models are compared for no runtime in particular, where the same holds of RNN, GRU and LSTM.
 
     Never: an answer, a Loop, or a side that the reference executor did not find equal.
     Trap: A Scan over nothing fails, or ends the process
     """
-    original, trial = evidence.original, evidence.trial
-    if original is None or not original.idle_scan or evidence.reference.status != "compared":
+    original, trial, reference = evidence.original, evidence.trial, evidence.reference
+    if original is None or reference.after.outcome is None or reference.status != "compared":
+        return None
+    new = reference.after.outcome
+    its_own = evidence.rules.portable and (new.idle_scan or new.idle_cell)
+    if not (original.idle_scan or its_own):
         return None
     if trial.before.outcome is None or trial.after.outcome is not None:
         return None
     declared = trial.after.failed or trial.after.unable
-    note = Note(f"{evidence.executor} {_NOTHING_TO_RUN}", declared)
-    return _not_run(evidence, _NOTHING_TO_RUN, note)
+    why = _NOTHING_TO_RUN if original.idle_scan else "fails where nothing is to be computed"
+    return _not_run(evidence, why, Note(f"{evidence.executor} {why}", declared))
 
 
 @excuse("idle-cell", of=_ANSWERS_OR_FAILS, final=True)
@@ -344,7 +349,11 @@ def _own_fault(evidence: Evidence) -> Ruling | None:
     near = evidence.tolerance
     differing = _outputs(evidence.agreement(wrong, after, near).comparison, wrong)
     before = evidence.agreement(right, wrong, NEAR_ACROSS).comparison
-    if not differing <= _outputs(before, right):
+    after, lost = with_nan(right, right, after)  # see `numbers-for-nan`
+    at_fault, as_it_is = (
+        _outputs(compare(right, given, NEAR_ACROSS), right) for given in (wrong, after)
+    )
+    if not differing <= _outputs(before, right) | at_fault - as_it_is:
         return None
     found = _outputs(evidence.agreement(right, after, NEAR_ACROSS).comparison, right)
     if any(not _holds_strings(right.outputs[name]) for name in differing & found):
@@ -355,7 +364,7 @@ def _own_fault(evidence: Evidence) -> Ruling | None:
     if not kept:
         return _not_run(evidence, "it loses strings in the original's loops, too", note)
     comparison = compare(_only(right, kept), _only(after, kept), NEAR_ACROSS)
-    comparison = replace(comparison, differences=())
+    comparison = replace(comparison, differences=(), elements=comparison.elements - lost)
     return Ruling(replace(trial, status="crossed", sentence="", comparison=comparison), (note,))
 
 
@@ -456,8 +465,8 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
     measured = measure(actual, NEAR_ACROSS)
     differences = measured.comparison.differences
     if differences and original.outcome.idle and evidence.reference.status == "compared":
-        note = Note(f"{evidence.executor} {_SIZES_OF_NOTHING}", differences[0].sentence)
-        trial = replace(trial, status="not run", sentence=_SIZES_OF_NOTHING)
+        note = Note(f"{evidence.executor} {_MADE_OF_NOTHING}", differences[0].sentence)
+        trial = replace(trial, status="not run", sentence=_MADE_OF_NOTHING)
         return replace(applied, trial=trial, notes=(*applied.notes, note))
     if differences and evidence.reference.status == "compared":
         kept, count = with_nan(original.outcome, original.outcome, actual)

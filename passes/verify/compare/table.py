@@ -42,7 +42,8 @@ class Rules:
     `case_timeout`: seconds that one run may take. `lenient`: inputs on which the original fails
     are taken not to occur. `non_empty`: the user promised that Scans have something to scan.
     `newer`: the rewritten model is of another opset or IR version, which an executor need not know;
-    `older`: of an older opset, for which it need not have kernels.
+    `older`: of an older opset, for which it need not have kernels. `ends`: it has no Loop, so that
+    it ends, however long it takes. `portable`: it is for no executor in particular.
     """
 
     strictness: Strictness
@@ -51,6 +52,8 @@ class Rules:
     non_empty: bool = False
     newer: bool = False
     older: bool = False
+    ends: bool = False
+    portable: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,11 @@ def _original_alone(question: Question) -> Trial:
     """
     before, after = question.before, question.after
     why = after.unable
+    quick = before.seconds < question.rules.case_timeout / _MUCH_LONGER
     what = ""
     if why.startswith(CRASHED):
         what = "the rewritten model ends it, the original runs"
-    elif after.endless and before.seconds < question.rules.case_timeout / _MUCH_LONGER:
+    elif after.endless and quick and not question.rules.ends:
         what = "the rewritten model does not end, the original does"
     elif any(sign in why for sign in _OUT_OF_MEMORY):
         what = "the rewritten model takes more memory than there is, the original runs"

@@ -14,6 +14,7 @@ from onnx import (
     GraphProto,
     NodeProto,
     OperatorSetIdProto,
+    TypeProto,
     defs,
     helper,
     numpy_helper,
@@ -21,8 +22,9 @@ from onnx import (
 
 from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
-from passes.ir.operators import called_key, function_key, op_of, plain_domain
+from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
 from passes.verify.prove.terms.algebra import INT64, Algebra
 from passes.verify.prove.terms.arrays import Array, NotProvable, constant
@@ -66,6 +68,14 @@ class Call:
     opsets: Mapping[str, int]
     attributes: Mapping[str, Any]
     values: Values
+    owner: GraphProto | FunctionProto
+
+    @property
+    def declared(self) -> dict[str, TypeProto]:
+        """The types that the graph or function of the node declares for its values."""
+        owner = self.owner
+        outputs = owner.output if isinstance(owner, GraphProto) else ()
+        return {value.name: value.type for value in (*owner.value_info, *outputs)}
 
     @property
     def algebra(self) -> Algebra:
@@ -301,15 +311,15 @@ class Evaluator:
 
     def run(
         self,
-        nodes: Sequence[NodeProto],
+        owner: GraphProto | FunctionProto,
         values: Values,
         opsets: Mapping[str, int],
         part: str = "",
     ) -> Values:
-        """The values after these nodes, which are located in this part of the path."""
-        for number, node in enumerate(nodes):
+        """The values after the nodes of a graph or function, which is this part of the path."""
+        for number, node in enumerate(owner.node):
             self.path.append(f"{part}/{label(node, number)}")
-            outputs = self._node(node, values, opsets)
+            outputs = self._node(node, values, opsets, owner)
             for name, value in zip(node.output, outputs, strict=False):
                 if name:
                     values[name] = value
@@ -320,10 +330,16 @@ class Evaluator:
         self, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
     ) -> list[Array]:
         """The outputs of a graph that sees these values."""
-        inner = self.run(graph.node, {**values, **self.constants(graph)}, opsets, part)
+        inner = self.run(graph, {**values, **self.constants(graph)}, opsets, part)
         return [inner[one.name] for one in graph.output]
 
-    def _node(self, node: NodeProto, values: Values, opsets: Mapping[str, int]) -> list[Array]:
+    def _node(
+        self,
+        node: NodeProto,
+        values: Values,
+        opsets: Mapping[str, int],
+        owner: GraphProto | FunctionProto,
+    ) -> list[Array]:
         for name in node.input:
             if name and name not in values:
                 raise self.cannot("model", f"it reads {name!r}, which does not exist")
@@ -337,9 +353,10 @@ class Evaluator:
         tensor = constant_tensor(node)
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]
+        attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
+        call = Call(self, node, inputs, opsets, attributes, values, owner)
         if handler is None:
-            return _TABLE[OPAQUE](Call(self, node, inputs, opsets, {}, values))
-        call = Call(self, node, inputs, opsets, attributes_of(node, opsets[""]), values)
+            return _TABLE[OPAQUE](call)
         try:
             return handler(call)
         except NotProvable as error:
@@ -353,14 +370,15 @@ class Evaluator:
         names = [*function.input]
         given: dict[str, Array | None] = dict(zip(names, inputs, strict=False))
         chosen = {one.name: one for one in (*function.attribute_proto, *node.attribute)}
-        nodes = [_bound(one, chosen) for one in function.node]
+        body = copied(function)
+        replace_all(body.node, [_bound(one, chosen) for one in function.node])
         opsets = versions(function.opset_import)
         left_out = {name for name in names if given.get(name) is None}
-        for one in nodes:
+        for one in body.node:
             for place, name in enumerate(one.input):
                 one.input[place] = "" if name in left_out else name
         values = {name: value for name, value in given.items() if value is not None}
-        inner = self.run(nodes, values, opsets)
+        inner = self.run(body, values, opsets)
         return [inner[name] for name in function.output]
 
 

@@ -92,6 +92,7 @@ def executed(
                     executing.seed, hints, executing.given, sought, promises.keeping(before)
                 ),
                 limits=Limits(executing.budget),
+                portable=executing.executor == "both",
             ),
         )
     if executed.verdict != "mismatch" or executed.failure is None:

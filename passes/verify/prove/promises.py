@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from passes.binding.dims import declare_sizes, dims_of_inputs, write_sizes
+from passes.binding.dims import declare_sizes, dims_of_inputs
 from passes.binding.inputs import Binding, as_given
 from passes.choices import Assumption, RuleOptions
 from passes.errors import BadModel
@@ -20,6 +20,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.unroll.bounded import promised
 from passes.rules.unroll.trip_bounds import bound_of
+from passes.types.declarations import write_sizes
 from passes.verify import signature
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints

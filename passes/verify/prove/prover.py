@@ -312,7 +312,7 @@ def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Arra
     opsets = versions(model.opset_import)
     values: Values = evaluator.constants(model.graph)
     values.update((value.name, _parameter(evaluator.algebra, value)) for value in fed)
-    inner = evaluator.run(model.graph.node, values, opsets)
+    inner = evaluator.run(model.graph, values, opsets)
     return [inner[one.name] for one in model.graph.output]
 
 

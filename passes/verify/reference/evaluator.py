@@ -17,7 +17,7 @@ from passes.ir.scope import Key, Scope
 from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel, Machine, opset_versions
-from passes.verify.reference.roundings import Roundings, computes_in, rounds_as
+from passes.verify.reference.roundings import Roundings, computes_in, is_settled, rounds_as
 from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
 
@@ -118,6 +118,18 @@ class Evaluator(ReferenceEvaluator):
         return found | dict.fromkeys(self.input_names_, False)  # perhaps with a default
 
     @cached_property
+    def settled(self) -> frozenset[str]:
+        """The names of values that follow from sizes and constants alone, here and around: other
+        roundings move none of them, as of a number of windows, `Ceil(n / 2)`."""
+        around = frozenset[str]() if self.around is None else self.around.settled
+        found = {name for name, fixed in self.fixes.items() if fixed}
+        found.update(around.intersection(self.captured))
+        for step in self.steps:
+            if is_settled(step.op, (not read or read in found for read in step.inputs)):
+                found.update(filter(None, step.outputs))
+        return frozenset(found)
+
+    @cached_property
     def _declared(self) -> dict[str, list[int | None] | None]:
         return {value.name: known_shape(value.type) for value in self.proto_.input}
 
@@ -175,6 +187,7 @@ class Evaluator(ReferenceEvaluator):
         """Runs every node in order and returns the outputs of the graph."""
         machine, values = self.machine, frame.values
         watch, roundings, value_of = machine.watch, machine.roundings, values.__getitem__
+        settled = frozenset[str]() if roundings is None else self.settled
         for step in self.steps:
             machine.tick()
             if step.name in watch:
@@ -187,7 +200,7 @@ class Evaluator(ReferenceEvaluator):
                     "which nothing defines before it"
                 ) from error
             try:
-                if roundings is None:
+                if roundings is None or not settled.isdisjoint(step.outputs):
                     results = step.kernel(operands, frame)
                 else:
                     results = _perturbed(step, operands, frame, roundings)

@@ -30,6 +30,7 @@ from passes.verify.reference.registry import (
     override,
     short_cut,
 )
+from passes.verify.reference.roundings import rounds_as, sums
 from passes.verify.reference.weights import array_of
 
 
@@ -46,7 +47,9 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
         kernel = _operator(node, evaluator)
         if op_of(node) == "Where":
             return _noting_the_mask(kernel, node, evaluator)
-        return _noting_no_steps(kernel, evaluator) if op_of(node) in _CELLS else kernel
+        if op_of(node) in _CELLS:
+            kernel = _noting_no_steps(kernel, evaluator)
+        return _in_one_order(kernel) if sums(rounds_as(node)) else kernel
     except CannotRun as reason:
         return _refusing(str(reason))
     except (ModelFailed, RecursionError):
@@ -70,17 +73,35 @@ def _noting_the_mask(kernel: Kernel, node: NodeProto, evaluator: Evaluator) -> K
     return noting
 
 
-_CELLS = ("RNN", "GRU", "LSTM")
+def _in_one_order(kernel: Kernel) -> Kernel:
+    """The kernel on operands that lie in memory one element after the other: numpy adds up a
+    transposed view in another order than its copy, and approximates some functions otherwise."""
+
+    def ordered(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        return kernel(list(map(_contiguous, operands)), frame)
+
+    return ordered
+
+
+def _contiguous(value: Value) -> Value:
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return value
+    return value.copy(order="C")
+
+
+_CELLS, _LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
 
 
 def _noting_no_steps(kernel: Kernel, evaluator: Evaluator) -> Kernel:
-    """The kernel of a recurrent operator that notes whether it reads no element: onnxruntime's
-    answer is what its memory held then."""
+    """The kernel of a recurrent operator that notes whether it reads no element, or a row has
+    length 0: onnxruntime's answer is what its memory held then, or zeros."""
     machine = evaluator.machine
 
     def noting(operands: list[Value], frame: Frame) -> Sequence[Any]:
-        x = operands[0]
-        machine.idle_cell |= isinstance(x, np.ndarray) and not x.size
+        x, lengths = operands[0], operands[_LENGTHS] if len(operands) > _LENGTHS else None
+        empty = isinstance(x, np.ndarray) and not x.size
+        machine.idle_cell |= empty
+        machine.idle |= empty or (isinstance(lengths, np.ndarray) and not lengths.all())
         return kernel(operands, frame)
 
     return noting

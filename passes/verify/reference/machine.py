@@ -63,7 +63,8 @@ class Machine:
     watch: Watch = field(default_factory=dict)
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     guessed_shapes: bool = False
-    #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
+    #: Whether a loop or recurrent operator, or a row of one, ran no iteration; and whether that was
+    #: one of a Scan.
     idle: bool = False
     idle_scan: bool = False
     #: Whether an RNN, GRU or LSTM read no element: over no time steps, or an empty batch.

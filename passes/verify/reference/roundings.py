@@ -8,7 +8,7 @@ by the operators on its own path, their dtypes and how their errors grow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -43,6 +43,12 @@ _ROUNDS_ONCE_OPS = (
     "Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"
 )
 _ROUNDS_ONCE = frozenset(_ROUNDS_ONCE_OPS.split())
+
+#: What IEEE 754 defines to the last bit, so that its result on numbers that no input decides, sizes
+#: and constants, is the same in every executor.
+_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+_ARITHMETIC = frozenset({"Add", "Cast", "CastLike", "Div", "Mul", "Reciprocal", "Sqrt", "Sub"})
+_DEFINED = (_EXACT - _BODIES) | _ARITHMETIC
 
 #: What kernels approximate to within an absolute error, its values lying about 1.
 _APPROXIMATED = frozenset(
@@ -85,6 +91,17 @@ def computes_in(node: NodeProto, version: int) -> np.dtype[Any] | None:
         return None
     kind = attribute(node, "stash_type", TensorProto.FLOAT)
     return helper.tensor_dtype_to_np_dtype(kind) if kind in _STASHED else None
+
+
+def sums(op: str) -> bool:
+    """Return whether an operator may add its operands up, or approximates a function of them."""
+    return op not in _EXACT
+
+
+def is_settled(op: str, reads: Iterable[bool]) -> bool:
+    """Return whether the outputs of an operator follow from sizes and constants alone, rounded as
+    IEEE 754 defines; `reads` tells the same of each input."""
+    return op in ("Shape", "Size") or (op in _DEFINED and all(reads))
 
 
 class Roundings:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from onnx import ModelProto, NodeProto
 
 from passes.choices import Verifying
+from passes.engine.full_check import Blamed, blamed
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -69,8 +71,8 @@ class Verdicts:
 
     `mismatch` is the first one; `unverified` the rewrites that nothing vouches for, None for the
     model as a whole; `hurried`: that may be for lack of time; `unloadable` the version of an
-    executor that loads the original but not the outcome, and why; `stopped` is whether
-    verification ended there; `there`: how the outcome did in another runtime.
+    executor that loads the original but not the outcome, why, and after which rewrites; `stopped`
+    is whether verification ended there; `there`: how the outcome did in another runtime.
     """
 
     rewrites: list[Checked] = field(default_factory=list)
@@ -78,7 +80,7 @@ class Verdicts:
     unverified: list[tuple[Rewritten | None, Checked]] = field(default_factory=list)
     hurried: bool = False
     mismatch: Disagreement | None = None
-    unloadable: tuple[str, str] | None = None
+    unloadable: tuple[str, str, Sequence[Blamed]] | None = None
     stopped: bool = False
     there: Compared | None = None
 
@@ -121,7 +123,7 @@ def verify_rounds(
                     (rewritten.rule.name,),
                     rewritten.edit.exact,
                 )
-                return task.excusing_what_does_not_load(verdicts, proto)
+                return task.excusing_what_does_not_load(verdicts, rounds, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
         untouched = [use for use in rounds if use.model.proto is rounds[0].model.proto]
@@ -135,7 +137,7 @@ def verify_rounds(
             verdicts.mismatch = Disagreement(
                 "main", whole.reason, sides, whole.failure, tuple(names), exact=False
             )
-            return task.excusing_what_does_not_load(verdicts, proto)
+            return task.excusing_what_does_not_load(verdicts, rounds, proto)
         if whole.verdict != "verified":
             pairs = zip(regions, verdicts.rewrites, strict=True)
             open_ = [(one, short) for one, short in pairs if short.verdict == "not-compared"]
@@ -148,7 +150,7 @@ def verify_rounds(
             converted |= proto.ir_version != model.proto.ir_version
             if converted and not any(one.compared for _, one, _ in regions):
                 verdicts.unverified.append((None, verdicts.whole))
-        verdicts.unloadable = task.unloadable(proto)
+        verdicts.unloadable = task.unloadable(rounds, proto)
         if is_runtime(verifying.executor):
             say(f"running on {verifying.executor}")
             verdicts.there = task.there(rounds, proto, check)
@@ -355,28 +357,41 @@ class _Task:
         )
         return replace(found, seconds=time.monotonic() - started)
 
-    def excusing_what_does_not_load(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
+    def excusing_what_does_not_load(
+        self, verdicts: Verdicts, rounds: Sequence[Round], proto: ModelProto
+    ) -> Verdicts:
         """The verdicts of a verification that ended in a mismatch: where that is one side that an
         executor does not load, and the outcome is no better, it is no more than that."""
         assert verdicts.mismatch is not None
         failure = verdicts.mismatch.failure
         if failure is not None and failure.sentence.startswith(NOT_LOADED):
-            verdicts.unloadable = self.unloadable(proto)
+            verdicts.unloadable = self.unloadable(rounds, proto)
             if verdicts.unloadable is not None:
                 verdicts.mismatch, verdicts.stopped = None, True
         return verdicts
 
-    def unloadable(self, proto: ModelProto) -> tuple[str, str] | None:
-        """The version of an executor that loads the original but not the outcome, and why."""
+    def unloadable(
+        self, rounds: Sequence[Round], proto: ModelProto
+    ) -> tuple[str, str, Sequence[Blamed]] | None:
+        """The version of an executor that loads the original but not the outcome, why, and after
+        which rewrites, if these only improve."""
         for executor in self.executors:
-            reason = self._hindrance(executor, proto)
-            refused = reason.startswith((CANNOT_LOAD, CRASHED))
-            if refused and not self._hindrance(executor, self.model.proto):
+            reason = self._refusal(executor, proto)
+            if reason and not self._hindrance(executor, self.model.proto):
                 which = f"{executor.name} {executor.version}"
                 what = reason.removeprefix(f"{CANNOT_LOAD}: ")
                 sentence = f"the installed {which} loads the original, but not the outcome: {what}"
-                return executor.version, sentence
+                optional = [
+                    one for one in rounds if all(done.rule.optional for done in one.rewritten)
+                ]
+                blame = blamed(optional, partial(self._refusal, executor))
+                return executor.version, sentence, blame
         return None
+
+    def _refusal(self, executor: Executor, proto: ModelProto) -> str:
+        """Why an executor cannot load a model, other than for lack of time; empty if it can."""
+        reason = self._hindrance(executor, proto)
+        return reason if reason.startswith((CANNOT_LOAD, CRASHED)) else ""
 
     def _hindrance(self, executor: Executor, proto: ModelProto) -> str:
         """Why an executor does not load a model; empty where it does."""

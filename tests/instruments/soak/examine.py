@@ -192,7 +192,7 @@ class Examiner:
                 promised=command.promised,
                 newest=after.opset_import[0].version > api.DEFAULT_OPSET,
             )
-            if not any(refusal.code == "not-verified" for refusal in result.report.refusals):
+            if not result.report.left_out:
                 sentences += self._again(command, model, after)  # which leaves nothing out
             outcome.tally.count("held against the original", command.kind)
         for sentence in sentences:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from hoisted_models import body_of, hoisted, loop_in, ops, scan_of
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
@@ -138,6 +139,7 @@ def many(size: int) -> ModelProto:
     return model
 
 
+@pytest.mark.slow
 def test_many_nodes_branches_and_weights_take_linear_time() -> None:
     seconds = []
     for size in (500, 2000):

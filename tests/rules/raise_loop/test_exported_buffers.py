@@ -21,7 +21,7 @@ BATCH = {"x0_d0": 2, "x1_d0": 2}
 @pytest.mark.parametrize(
     ("name", "dims"),
     [
-        ("recurrence_hgrn.opset13", {}),
+        pytest.param("recurrence_hgrn.opset13", {}, marks=pytest.mark.slow),
         pytest.param("recurrence_gated_linear_attention.opset13", {}, marks=pytest.mark.slow),
         pytest.param("recurrence_delta_net.opset13", {}, marks=pytest.mark.slow),
         pytest.param("rwkv6.opset11", BATCH, marks=pytest.mark.slow),

@@ -31,7 +31,6 @@ from tests.instruments.proven import FOLDER, ROOT, golden_pairs, sides
 
 #: Pairs with cases, relations between loops, parts of indices, and early exits.
 SAMPLE = (
-    "flatten-scan/cell",
     "flatten-scan/open_sizes",
     "lower/sum",
     "lower/scan_8",

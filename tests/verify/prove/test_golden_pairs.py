@@ -35,7 +35,7 @@ PROVEN = {
 
 
 #: Those that take a second or two.
-QUICK = ("lower", "fuse-scans", "batch-outputs", "unroll-partial", "forward-cell")
+QUICK = ("lower", "fuse-scans", "batch-outputs", "forward-cell")
 
 
 @pytest.mark.parametrize(

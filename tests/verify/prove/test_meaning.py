@@ -312,11 +312,11 @@ def test_means_what_the_executor_does(name: str) -> None:
         f'<ir_version: 10, opset_import: ["" : 21]> g {OPERATORS[name]}'
     )
     compared = 0
-    for seed in range(25):
+    for seed in range(12):
         with suppress(NotProvable):  # such as a Reshape to -1 beside a size that is 0 here
             assert disagreement(model, drawn(model, seed)) == ""
             compared += 1
-    assert compared >= 15
+    assert compared >= 7
 
 
 @pytest.mark.parametrize("text", [SCAN_8, OLD_CLIP])

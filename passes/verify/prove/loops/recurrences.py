@@ -349,7 +349,7 @@ def _iteration(
         for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
             values[carried.body_input] = _read(array, placeholder)
         with evaluator.collecting() as required:
-            inner = evaluator.run(form.body.node, dict(values), call.opsets, ".body")
+            inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))

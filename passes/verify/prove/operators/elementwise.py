@@ -34,12 +34,12 @@ def broadcast(call: Call, *arrays: Array) -> list[Array]:
         for array in arrays:
             place = axis - rank + array.rank
             if place >= 0:
-                size = _joint(call, size, array.shape[place])
+                size = joint(call, size, array.shape[place])
         shape.append(size)
     return [_spread(call, array, tuple(shape)) for array in arrays]
 
 
-def _joint(call: Call, left: Term, right: Term) -> Term:
+def joint(call: Call, left: Term, right: Term) -> Term:
     """The size of two axes that broadcast."""
     algebra = call.algebra
     if left is right or right is algebra.one:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from onnx import (
-    GraphProto,
     NodeProto,
     TypeProto,
     checker,
@@ -22,10 +21,11 @@ from passes.analysis.safety.randomness import first_random
 from passes.converters.steps import Identical
 from passes.converters.table import steps
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
-from passes.ir.places import graphs_below, owners
-from passes.types.value_types import Dims, dims_of, elem_type_of
+from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.prove.evaluator import OPAQUE, Call, attributes_of, dtype_name, operator
+from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import exact
+from passes.verify.prove.operators.stated_sizes import Sizes, stated_sizes
 from passes.verify.prove.terms.algebra import BOOL, INT64
 from passes.verify.prove.terms.arrays import Array, Indices, NotProvable
 from passes.verify.prove.terms.term import Term
@@ -33,8 +33,13 @@ from passes.verify.prove.terms.term import Term
 #: What the verdict tells of them.
 ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
 DECLARED = "an operator of another domain gives tensors of the declared types"
-#: Operators whose sizes shape inference and executors round differently in rare cases.
-_ROUNDED = {"AveragePool", "LpPool", "MaxPool", "Resize", "Upsample"}
+#: Operators whose results have fewer axes than an operand, by their documents.
+_FEWER_AXES = (
+    "ArgMax ArgMin BatchNormalization Compress Det DynamicQuantizeLinear Einsum Gather GatherND"
+    " MatMulInteger NegativeLogLikelihoodLoss NonMaxSuppression QLinearMatMul"
+    " SoftmaxCrossEntropyLoss TfIdfVectorizer Unique"
+)
+_MAY_HAVE_FEWER = frozenset((*REDUCTIONS, *_FEWER_AXES.split()))
 _FAILURES = (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError)
 
 
@@ -121,32 +126,44 @@ def _exact(value: Any) -> object:
 
 
 #: The element type and the sizes of an output, None where one is unknown.
-Kind = tuple[str, tuple[Term | None, ...]]
+Kind = tuple[str, Sizes]
 
 
 def _types(call: Call) -> dict[str, Kind]:
-    """The types of the outputs that have a name."""
-    found = _inferred(call) if is_onnx_domain(call.node.domain) else {}
+    """The types of the outputs that have a name.
+
+    Raises:
+        NotProvable: one is unknown.
+    """
     names = [name for name in call.node.output if name]
-    return {name: found[name] if name in found else _declared(call, name) for name in names}
+    if not is_onnx_domain(call.node.domain):
+        return {name: _declared(call, name) for name in names}
+    inferred, most = _inferred(call), max((one.rank for one in call.inputs if one), default=0)
+    found: dict[str, Kind] = {}
+    for place, name in enumerate(call.node.output):
+        if not name:
+            continue
+        dtype, rank = inferred.get(name, ("", 0))
+        sizes = stated_sizes(call, place)
+        # an operand of more axes than a result is one that executors may broadcast it to
+        if not dtype or (sizes is None and rank < most and call.op not in _MAY_HAVE_FEWER):
+            raise call.cannot("operator", f"{call.op} is not modelled, and neither is its shape")
+        found[name] = dtype, sizes or (None,) * rank
+    return found
 
 
-def _inferred(call: Call) -> dict[str, Kind]:
-    """The types that onnx infers; a size is that of an input, or a number, or unknown."""
-    algebra, node = call.algebra, call.node
-    symbols: dict[str, Term] = {}
+def _inferred(call: Call) -> dict[str, tuple[str, int]]:
+    """The element type and the rank of each output, as onnx infers them. Sizes that it infers are
+    none on which executors agree: it does not broadcast, and rounds otherwise."""
+    node = call.node
     types: dict[str, TypeProto] = {}
     values = {}
     for name, array in zip(node.input, call.inputs, strict=True):
         if array is None:
             continue
-        dims: list[int | str] = []
-        for size in array.shape:
-            known = algebra.number(size)
-            symbols[f"s{size.uid}"] = size
-            dims.append(f"s{size.uid}" if known is None else known)
         element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
-        types[name] = helper.make_tensor_type_proto(element, dims)
+        sizes = [call.algebra.number(size) for size in array.shape]
+        types[name] = helper.make_tensor_type_proto(element, sizes)
         known_numbers = _numbers(array)
         if known_numbers is not None:
             values[name] = numpy_helper.from_array(known_numbers, name)
@@ -158,22 +175,11 @@ def _inferred(call: Call) -> dict[str, Kind]:
         )
     except _FAILURES:
         return {}
-    kinds: dict[str, Kind] = {}
-    for name, kind in found.items():
-        dims_ = dims_of(kind)
-        if elem_type_of(kind) and dims_ is not None:
-            kinds[name] = (dtype_name(elem_type_of(kind)), _sizes(call, dims_, symbols))
-    return kinds
-
-
-def _sizes(call: Call, dims: Dims, symbols: Mapping[str, Term]) -> tuple[Term | None, ...]:
-    if call.op in _ROUNDED:
-        return (None,) * len(dims)
-    whole = call.algebra.whole
-    return tuple(
-        whole(dim) if isinstance(dim, int) else symbols.get(dim) if dim is not None else None
-        for dim in dims
-    )
+    return {
+        name: (dtype_name(elem_type_of(kind)), len(dims))
+        for name, kind in found.items()
+        if elem_type_of(kind) and (dims := dims_of(kind)) is not None
+    }
 
 
 def _numbers(array: Array) -> Any:
@@ -185,22 +191,15 @@ def _numbers(array: Array) -> Any:
 
 
 def _declared(call: Call, name: str) -> Kind:
-    """The type that the model declares for every value of this name.
+    """The type that the graph or function of the node declares for an output.
 
     Raises:
         NotProvable: it is unknown.
     """
-    found = set()
-    for _, owner in owners(call.evaluator.model.proto):
-        for graph in graphs_below(owner):
-            outputs = graph.output if isinstance(graph, GraphProto) else ()
-            for value in (*graph.value_info, *outputs):
-                dims = dims_of(value.type) if value.name == name else ()
-                if value.name == name:
-                    found.add((elem_type_of(value.type), None if dims is None else len(dims)))
-    element, rank = next(iter(found), (0, None))
-    if len(found) != 1 or not element or rank is None:
+    kind = call.declared.get(name)
+    dims = None if kind is None else dims_of(kind)
+    if kind is None or dims is None or not elem_type_of(kind):
         what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
-        raise call.cannot("operator", f"{what}")
+        raise call.cannot("operator", what)
     call.evaluator.assumed.add(DECLARED)
-    return dtype_name(element), (None,) * rank
+    return dtype_name(elem_type_of(kind)), (None,) * len(dims)

@@ -96,8 +96,8 @@ def run_cells(
     """Runs a recurrent node: Y, then the final value of each state.
 
     `operands` are X, W, R, B and sequence_lens; `cell` makes the step of one direction from
-    its weights; `names` are the default activations. Raises ValueError for a bad direction
-    and for lengths outside of 0..T.
+    its weights; `names` are the default activations. Raises ValueError for a bad direction, an
+    initial state of another batch, and lengths outside of 0..T.
     """
     x, w, r, b, lengths = operands
     batch_first = bool(call.get("layout", 0))
@@ -106,6 +106,8 @@ def run_cells(
         initial = [None if state is None else np.swapaxes(state, 0, 1) for state in initial]
     blank = np.zeros((len(w), x.shape[1], r.shape[-1]), x.dtype)
     starts = [blank if state is None else state for state in initial]
+    if odd := [state.shape for state in starts if state.shape != blank.shape]:
+        raise ValueError(f"an initial state of shape {odd[0]} where {blank.shape} is needed")
     rows = _rows(x, lengths)
     every, finals = [], []
     for way, reverse in enumerate(_directions(call.get("direction", "forward"), len(w))):

@@ -1,0 +1,98 @@
+"""The sizes of results of operators whose elements are not modelled, where these are told by the
+operator's document and by every executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from passes.ir.operator_traits import Shape, traits_of
+from passes.verify.prove.evaluator import Call
+from passes.verify.prove.operators.elementwise import broadcast, joint
+from passes.verify.prove.terms.arrays import Array
+from passes.verify.prove.terms.term import Term
+
+#: The sizes of an output, None where one is unknown.
+Sizes = tuple[Term | None, ...]
+
+
+def stated_sizes(call: Call, place: int) -> Sizes | None:
+    """The sizes of the output at a place; None if nothing is stated, not even the rank."""
+    given = [one for one in call.inputs if one is not None]
+    traits = traits_of(call.node)
+    if call.op == "TopK":
+        return _top_k(call)
+    if place or not given:
+        return None
+    if call.op in _STATED:
+        return _STATED[call.op](call)
+    if traits.shape is Shape.BROADCAST:
+        return broadcast(call, *given)[0].shape
+    if traits.shape in (Shape.ELEMENTWISE, Shape.KEPT):
+        # executors broadcast some operands either way, but none of those of a move
+        kept = traits.only_moves or all(_fits(one, given[0]) for one in given)
+        return given[0].shape if kept else None
+    return None
+
+
+def _fits(one: Array, whole: Array) -> bool:
+    """Return whether an array broadcasts to the sizes of another one for certain."""
+    pairs = zip(reversed(one.shape), reversed(whole.shape), strict=False)
+    return one.rank <= whole.rank and all(size in (own, one.algebra.one) for size, own in pairs)
+
+
+def _top_k(call: Call) -> Sizes:
+    x, count = call.array(0), call.attributes.get("k")
+    axis = call.axis(call.attributes["axis"], x.rank)
+    kept = (
+        call.evaluator.whole_numbers(call.array(1)).scalar()
+        if count is None
+        else call.algebra.whole(count)
+    )
+    return (*x.shape[:axis], kept, *x.shape[axis + 1 :])
+
+
+def _pad(call: Call) -> Sizes | None:
+    x, add = call.array(0), call.algebra.add
+    given = call.numbers(1, "pads")
+    if given is None or len(given) != 2 * x.rank or call.optional(3) is not None:
+        return None
+    widths = map(call.algebra.whole, map(sum, zip(given[: x.rank], given[x.rank :], strict=True)))
+    return tuple(map(add, x.shape, widths))
+
+
+def _einsum(call: Call) -> Sizes | None:
+    names, arrow, result = call.attributes["equation"].decode().replace(" ", "").partition("->")
+    parts, sizes = names.split(","), dict[str, Term]()
+    arrays = [call.array(number) for number in range(len(call.inputs))]
+    if not arrow or "." in names or any(len({*part}) < len(part) for part in parts):
+        return None
+    if [one.rank for one in arrays] != [*map(len, parts)]:
+        return None
+    for one, part in zip(arrays, parts, strict=True):
+        for size, name in zip(one.shape, part, strict=True):
+            sizes[name] = joint(call, sizes.get(name, size), size)
+    return tuple(map(sizes.get, result))
+
+
+def _conv(call: Call) -> Sizes | None:
+    x, w, algebra = call.array(0), call.array(1), call.algebra
+    if x.rank != w.rank or x.rank < 3:
+        return None
+    rank, given = x.rank - 2, call.attributes
+    made: list[Term | None] = [x.shape[0], w.shape[0]]
+    pads, ones = given["pads"] or (0,) * 2 * rank, (1,) * rank
+    strides, dilations = given["strides"] or ones, given["dilations"] or ones
+    for axis in range(rank):
+        pad, by = pads[axis] + pads[axis + rank], algebra.whole(strides[axis])
+        reach = algebra.scaled(algebra.sub(w.shape[axis + 2], algebra.one), dilations[axis])
+        last = algebra.sub(algebra.add(x.shape[axis + 2], algebra.whole(pad - 1)), reach)
+        known = given["auto_pad"] == b"NOTSET" and algebra.is_not_negative(last)
+        made.append(algebra.add(algebra.idiv(last, by), algebra.one) if known else None)
+    return tuple(made)
+
+
+_STATED: dict[str, Callable[[Call], Sizes | None]] = {
+    "Conv": _conv,
+    "Einsum": _einsum,
+    "Pad": _pad,
+}
