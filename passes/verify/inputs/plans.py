@@ -19,7 +19,7 @@ Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long
 ORDINARY = (3, 4, 2, 5, 6, 7)
 LARGER = (7, 5, 9, 11, 8, 13)
 #: Beyond what blocks and unrolling take at once, and no multiples of it.
-NEAR_17 = (17, 19, 13, 11, 23, 29)
+NEAR_17 = (17, 19, 13, 23, 11, 29)
 #: Whole blocks.
 BLOCKS = (8, 16, 12, 24, 4, 32)
 #: A size that no block holds; and one beyond 128, which with one of `NEAR_17` makes more than 2,000
@@ -206,9 +206,10 @@ def _long(symbols: Sequence[str], *, steady: bool) -> list[Plan]:
 
 def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
     places = range(len(symbols))
+    above_13 = NEAR_17[2:] if len(symbols) > 1 else NEAR_17[-1:]  # enough for every decimal
     return [
         Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
-        Plan("ordinary", "sizes above 13", NEAR_17[::-1], style="decimal"),
+        Plan("ordinary", "sizes above 13", above_13, style="decimal"),
         Plan("special", "values of all magnitudes, ragged", NEAR_17[1:], style="wide"),
         Plan("special", "all sizes 1", (1,), lengths="full", style="special"),
         *(Plan("edge", f"{symbols[position]} = 0", fixed=((position, 0),)) for position in places),

@@ -319,6 +319,9 @@ OUT_OF_REACH = {
     "T > 128, scanned": _NOT_LONG,
     "B >= 129, scanned": _NOT_LONG,
     "beyond 2,000 elements, scanned": _NOT_LONG,
+    "the number of bits": "a number that ends a loop is drawn small: it may count iterations",
+    "a decimal that is equal": "the decimal is rounded, so it may be on either side of another one",
+    "a quantized half": "the quotient of a QuantizeLinear may be rounded to either side",
 }
 
 
