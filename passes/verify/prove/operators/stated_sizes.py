@@ -8,6 +8,7 @@ from collections.abc import Callable
 from passes.ir.operator_traits import Shape, traits_of
 from passes.verify.prove.evaluator import Call
 from passes.verify.prove.operators.elementwise import broadcast, joint
+from passes.verify.prove.operators.layout import padded
 from passes.verify.prove.terms.arrays import Array
 from passes.verify.prove.terms.term import Term
 
@@ -51,13 +52,8 @@ def _top_k(call: Call) -> Sizes:
     return (*x.shape[:axis], kept, *x.shape[axis + 1 :])
 
 
-def _pad(call: Call) -> Sizes | None:
-    x, add = call.array(0), call.algebra.add
-    given = call.numbers(1, "pads")
-    if given is None or len(given) != 2 * x.rank or call.optional(3) is not None:
-        return None
-    widths = map(call.algebra.whole, map(sum, zip(given[: x.rank], given[x.rank :], strict=True)))
-    return tuple(map(add, x.shape, widths))
+def _pad(call: Call) -> Sizes:
+    return tuple(padded(call)[1])
 
 
 def _einsum(call: Call) -> Sizes | None:

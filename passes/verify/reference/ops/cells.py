@@ -96,10 +96,13 @@ def run_cells(
     """Runs a recurrent node: Y, then the final value of each state.
 
     `operands` are X, W, R, B and sequence_lens; `cell` makes the step of one direction from
-    its weights; `names` are the default activations. Raises ValueError for a bad direction
-    and for lengths outside of 0..T.
+    its weights; `names` are the default activations. Raises ValueError for a bad direction,
+    for lengths outside of 0..T, and for X, W or R of another rank.
     """
     x, w, r, b, lengths = operands
+    for name, one in (("X", x), ("W", w), ("R", r)):
+        if one.ndim != 3:
+            raise ValueError(f"{name} has {one.ndim} axes, not 3")
     batch_first = bool(call.get("layout", 0))
     if batch_first:
         x = np.swapaxes(x, 0, 1)
