@@ -128,6 +128,8 @@ def product(a: Array, b: Array) -> Array:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
+        if rows.shape[-1] != columns.shape[-2]:  # einsum broadcasts them
+            raise ValueError(f"matrices of shapes {a.shape} and {b.shape} have no product")
         wide = np.promote_types(a.dtype, np.float32)  # in which numpy adds float16 up, too
         with np.errstate(all="ignore"):
             found = np.einsum("...ij,...jk->...ik", rows.astype(wide), columns.astype(wide))
