@@ -32,12 +32,23 @@ def parsed(text: str) -> tuple[str, int | str]:
     """The name and the size of `batch=4`, or both names of `b=batch`.
 
     Raises:
-        ValueError: it is not of that form, or the size is negative.
+        ValueError: it is not of that form, or the size is negative or no int64.
     """
     name, _, size = text.rpartition("=")
     if not name or not size or size.startswith("-"):
         raise ValueError(f"{text!r} is not of the form NAME=SIZE or NAME=NAME")
-    return name, int(size) if size.isdecimal() else size
+    return name, size_of(size) if size.isdecimal() else size
+
+
+def size_of(text: str) -> int:
+    """The size that digits tell.
+
+    Raises:
+        ValueError: it is no int64.
+    """
+    if (size := int(text)) >= 1 << 63:
+        raise ValueError(f"the size {text} is no int64")
+    return size
 
 
 def unite(
