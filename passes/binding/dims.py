@@ -14,7 +14,7 @@ from onnx import (
 )
 
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
-from passes.engine.as_computed import computed_sizes
+from passes.analysis.integers.integers import Integers
 from passes.engine.full_check import full_objection
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
@@ -124,10 +124,10 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int | str]) -> None
     scopes_known = [scope for scope, _ in declarations(known.proto)]
     for scope, (_, dims) in zip([scopes_known[0], *scopes_known], declared, strict=True):
         if dims and not isinstance(scope.outermost.owner, FunctionProto):
-            size_of = computed_sizes(known, scope)
+            integers = Integers.of(known, scope)
             for named in dims:
                 symbol = named.of(known.types.within(scope, named.value))
-                size = size_of(named.value, named.position)
+                size = integers.fixed_size(named.value, named.position)
                 if size is not None:
                     named.write(size)
                 elif isinstance(symbol, str) and symbol in symbols:
