@@ -14,7 +14,7 @@ from onnx import (
 )
 
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
-from passes.engine.as_computed import computed_sizes
+from passes.analysis.integers.integers import Integers
 from passes.engine.full_check import full_objection
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
@@ -32,12 +32,23 @@ def parsed(text: str) -> tuple[str, int | str]:
     """The name and the size of `batch=4`, or both names of `b=batch`.
 
     Raises:
-        ValueError: it is not of that form, or the size is negative.
+        ValueError: it is not of that form, or the size is negative or no int64.
     """
     name, _, size = text.rpartition("=")
     if not name or not size or size.startswith("-"):
         raise ValueError(f"{text!r} is not of the form NAME=SIZE or NAME=NAME")
-    return name, int(size) if size.isdecimal() else size
+    return name, size_of(size) if size.isdecimal() else size
+
+
+def size_of(text: str) -> int:
+    """The size that digits tell.
+
+    Raises:
+        ValueError: it is no int64.
+    """
+    if (size := int(text)) >= 1 << 63:
+        raise ValueError(f"the size {text} is no int64")
+    return size
 
 
 def unite(
@@ -113,10 +124,10 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int | str]) -> None
     scopes_known = [scope for scope, _ in declarations(known.proto)]
     for scope, (_, dims) in zip([scopes_known[0], *scopes_known], declared, strict=True):
         if dims and not isinstance(scope.outermost.owner, FunctionProto):
-            size_of = computed_sizes(known, scope)
+            integers = Integers.of(known, scope)
             for named in dims:
                 symbol = named.of(known.types.within(scope, named.value))
-                size = size_of(named.value, named.position)
+                size = integers.fixed_size(named.value, named.position)
                 if size is not None:
                     named.write(size)
                 elif isinstance(symbol, str) and symbol in symbols:

@@ -13,6 +13,7 @@ from passes.binding.dims import (
     dims_of_inputs,
     fix,
     refuse_unknown,
+    size_of,
     unite,
 )
 from passes.binding.values import Stored, as_array, printed
@@ -46,13 +47,13 @@ def parsed_shape(text: str) -> tuple[str, Shape]:
     """The name and the shape of `input=1,?,576`.
 
     Raises:
-        ValueError: it is not of that form.
+        ValueError: it is not of that form, or a size is no int64.
     """
     name, _, sizes = text.rpartition("=")
     dims = [size.strip() for size in sizes.split(",")]
     if not name or not all(dim == "?" or dim.isdecimal() for dim in dims):
         raise ValueError(f"{text!r} is not of the form NAME=SIZE,SIZE,... (? leaves a dim open)")
-    return name, tuple(None if dim == "?" else int(dim) for dim in dims)
+    return name, tuple(None if dim == "?" else size_of(dim) for dim in dims)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto
 from passes.ir import scope as scoping
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import SPELLED_OUT, op_of
 from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied, with_initializers
 from passes.ir.scope import Owner
@@ -85,7 +85,7 @@ def _normalize(owner: Owner) -> None:
     if not owner.name:
         owner.name = "graph"
     for node in owner.node:
-        if node.domain == "ai.onnx":
+        if node.domain == SPELLED_OUT:
             node.domain = ""
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from onnx import FunctionProto
 
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
 from passes.analysis.integers.integers import Integers
-from passes.engine.site import Site
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.protos import copied
-from passes.ir.scope import Place, Scope
 from passes.types.declarations import declarations, without_sizes
 from passes.verify.signature import describe_type
 
@@ -26,12 +21,12 @@ def as_computed(model: Model) -> tuple[Model, list[str]] | None:
     for (scope, _), (_, values) in pairs:
         if isinstance(scope.outermost.owner, FunctionProto):
             continue
-        size_of = computed_sizes(bare, scope)
+        integers = Integers.of(bare, scope)
         for value in values:
             declared = describe_type(value.type)
             for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-                size = size_of(value.name, axis) if dim.HasField("dim_value") else None
-                if size is not None:
+                size = integers.fixed_size(value.name, axis)
+                if dim.HasField("dim_value") and size is not None:
                     dim.dim_value = size
             if (computed := describe_type(value.type)) != declared:
                 notes.append(
@@ -39,19 +34,3 @@ def as_computed(model: Model) -> tuple[Model, list[str]] | None:
                     "computed, which is declared in its place"
                 )
     return (Model(copy, model.path), notes) if notes else None
-
-
-def computed_sizes(model: Model, scope: Scope) -> Callable[[str, int], int | None]:
-    """Return what tells the size of an axis of a value in a scope, outside of functions; None if it
-    is unknown, or no number."""
-    if not scope.owner.node:
-        return lambda name, axis: None
-    opset = model.opset_at(scope)
-    place = Place(scope.owner.node[0], 0, scope)
-    integers = Integers(Site(model, place, opset, opset, Names(()), model.types))
-
-    def size_of(name: str, axis: int) -> int | None:
-        size = integers.size(name, axis)
-        return None if size is None else size.number
-
-    return size_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +20,14 @@ import numpy.typing as npt
 import onnx
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
-from passes.ir.operators import op_of, plain_domain
+from passes.ir.operators import SPELLED_OUT, op_of, plain_domain
 from passes.ir.places import imports_of
+from passes.ir.protos import copied
 from passes.ir.scope import Owner, Scope, graphs_below, names_in, owners
 from passes.types.inference import ValueTypes
 
@@ -46,18 +48,19 @@ class Model:
     @classmethod
     def load(cls, source: ModelProto | bytes | str | os.PathLike[str]) -> Model:
         """A model from a file (binary, `.onnxtxt`, `.json`, ...), the bytes of a binary one, or a
-        proto, which is not copied.
+        proto, which is not copied unless nodes spell the domain of ONNX out: they get its short
+        name, the only one that onnx's inference knows.
 
         Raises:
             BadModel: the file cannot be read, holds no model, or its external data is missing,
                 too short, or outside its folder.
         """
         if isinstance(source, ModelProto):
-            return cls(source)
+            return cls(_with_short_domains(source))
         if isinstance(source, bytes):
-            return cls(_parsed(source))
+            return cls(_with_short_domains(_parsed(source)))
         path = Path(source)
-        proto = _read(path)
+        proto = _with_short_domains(_read(path))
         model = cls(proto, path)
         check_external_data(proto, path)
         return model
@@ -153,6 +156,22 @@ class Model:
         if self.base_dir is None:
             raise BadModel(f"the data of {tensor.name!r} is external, but the model has no file")
         return ExternalTensor.of(tensor).read(tensor, self.base_dir)
+
+
+def _with_short_domains(proto: ModelProto) -> ModelProto:
+    """The model, or a copy, without nodes and functions whose domain is spelled `ai.onnx`."""
+
+    def spelled_out(model: ModelProto) -> Iterator[NodeProto | FunctionProto]:
+        nodes = (n for _, top in owners(model) for graph in graphs_below(top) for n in graph.node)
+        yield from (node for node in nodes if node.domain == SPELLED_OUT)
+        yield from (one for one in model.functions if one.domain == SPELLED_OUT)
+
+    if next(spelled_out(proto), None) is None:
+        return proto
+    copy = copied(proto)
+    for one in spelled_out(copy):
+        one.domain = ""
+    return copy
 
 
 #: How deep a file may be nested, for people.

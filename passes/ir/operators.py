@@ -8,10 +8,13 @@ from onnx import FunctionProto, NodeProto
 
 from passes.ir.versions import SCAN_8
 
+#: The long spelling of ONNX's domain.
+SPELLED_OUT = "ai.onnx"
+
 
 def is_onnx_domain(domain: str) -> bool:
     """Return whether `domain` is the standard one, which has two spellings."""
-    return domain in ("", "ai.onnx")
+    return domain in ("", SPELLED_OUT)
 
 
 def plain_domain(domain: str) -> str:

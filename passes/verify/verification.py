@@ -19,7 +19,7 @@ from passes.verify import signature
 from passes.verify.compare import uninitialised
 from passes.verify.compare.coverage import endless_but_for_conditions, nearby, suspects, unreached
 from passes.verify.compare.error_bounds import ErrorBounds
-from passes.verify.compare.exactness import recurs
+from passes.verify.compare.exactness import cancels, recurs
 from passes.verify.compare.excuses import Evidence, Ruling, ruling
 from passes.verify.compare.ledger import EMPTY, Ledger
 from passes.verify.compare.promise import Trier
@@ -110,7 +110,9 @@ def verify(models: Models, terms: Terms) -> Verification:
 
     witness = None if asked or not executors else sides_of(_reference())
     originals = [original for original, _ in (*sides, *([witness] if witness else []))]
-    bounds = ErrorBounds({side.executor.name: side for side in originals}, deadline, terms.further)
+    bounds = ErrorBounds(
+        {side.executor.name: side for side in originals}, deadline, terms.further, cancels(before)
+    )
     lessons = inputs.lessons
     if lessons is None and executors:
         runner = executors[0] if asked else _reference()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import passes
 from passes.__main__ import app
 from passes.binding.dims import UnknownDim, parsed
-from passes.binding.inputs import Binding
+from passes.binding.inputs import Binding, parsed_shape
 from passes.errors import WrongUsage
 from passes.ir.model import Model
 from passes.testing import as_model, assert_rewrite
@@ -63,6 +63,14 @@ def test_an_unknown_dim_is_an_error_that_names_those_there_are() -> None:
 def test_what_is_not_of_the_form_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="NAME=SIZE"):
         parsed(text)
+
+
+def test_a_size_that_is_no_int64_is_refused() -> None:
+    assert parsed("T=9223372036854775807") == ("T", 9223372036854775807)
+    with pytest.raises(ValueError, match="9223372036854775808 is no int64"):
+        parsed("T=9223372036854775808")
+    with pytest.raises(ValueError, match="9223372036854775808 is no int64"):
+        parsed_shape("x=2,9223372036854775808")
 
 
 def test_the_command_takes_dims(tmp_path: Path) -> None:

@@ -114,6 +114,21 @@ def test_a_proto_without_a_graph_is_no_model(tmp_path: Path) -> None:
     assert complaint(path) == "is no ONNX model (it has no graph)"
 
 
+def test_nodes_get_the_short_name_of_the_domain_of_onnx() -> None:
+    proto = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "d" : 1]>
+        g (bool c, float x) => (float y) {
+            y = ai.onnx.If (c) <then_branch = t () => (float a) { a = ai.onnx.Neg (x) },
+                else_branch = e () => (float b) { b = d.f (x) }>
+        }
+        <domain: "d", opset_import: ["" : 17]> f (a) => (b) { b = ai.onnx.Abs (a) }
+    """)
+    loaded = Model.load(proto)
+    assert b"ai.onnx" in proto.SerializeToString(), "the caller's model does not change"
+    assert b"ai.onnx" not in loaded.proto.SerializeToString()
+    assert Model.load(loaded.proto).proto is loaded.proto
+
+
 # -- opsets -----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,8 @@ from passes.verify.compare.exactness import recurs
 from passes.verify.executor import Array
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.mentioned import Mentioned
-from passes.verify.inputs.uses import are_data, are_indices, are_trips, uses_of
+from passes.verify.inputs.uses import are_data, are_indices, are_numbers, are_trips, uses_of
+from tests.written import changed
 
 
 def model(text: str) -> ModelProto:
@@ -44,19 +45,55 @@ class TestWholeNumbers:
         assert not are_data(uses_of(model(text))["k"])
         assert max(abs(int(number)) for _, v in drawn(text, "k") for number in v) <= 40
 
-    def test_what_a_body_reads_is_followed_no_further(self) -> None:
+    def test_what_a_body_reads_is_followed(self) -> None:
         text = """(int64 k, bool c) => (int64 y) {
             y = If (c) <then_branch = t () => (int64 p) { p = Neg (k) },
                 else_branch = e () => (int64 q) { q = Identity (k) }> }"""
-        assert not are_data(uses_of(model(text))["k"])
+        assert are_data(uses_of(model(text))["k"])
+        sized = changed(text, {"int64 k": "int64[1] k", "Identity (k)": "ConstantOfShape (k)"})
+        assert not are_data(uses_of(model(sized))["k"])
+
+    def test_what_a_loop_carries_is_followed_through_its_iterations(self) -> None:
+        text = """(int64 k, int64 l, int64 m, int64 n, float[5] x)
+            => (int64 y, int64 z, float[T] w) {
+            y, z, w = Loop (n, , k, l) <body = b (int64 i, bool c, int64 p, int64 q)
+                => (bool d, int64 r, int64 s, float t) {
+                d = Identity (c)  r = Add (p, m)  s = Identity (p)  t = Gather (x, q) }> }"""
+        uses = uses_of(model(text))
+        assert [are_indices(uses[name]) for name in "klm"] == [True, True, True]
+        assert are_trips(uses["n"])
+
+    def test_what_decides_how_long_a_loop_runs_stays_small(self) -> None:
+        text = """(int64 k) => (int64 y) {
+            o = Constant <value_int = 1> ()  g = Less (o, k)
+            y = Loop (, g, o) <body = b (int64 i, bool c, int64 p) => (bool d, int64 r) {
+                r = Add (p, p)  d = Less (r, k) }> }"""
+        assert not are_numbers(uses_of(model(text))["k"])
 
     def test_a_float_that_is_cast_back_may_be_anything(self) -> None:
         text = """(int64[N] k) => (int32[N] y) {
             f = Cast <to = 1> (k)  s = Sin (f)  y = Cast <to = 6> (s) }"""
         assert not are_data(uses_of(model(text))["k"])
 
-    def test_what_divides_stays_small(self) -> None:
-        assert not are_data(uses_of(model("(int64[N] k) => (int64[N] y) { y = Div (k, k) }"))["k"])
+    def test_what_divides_is_large_but_not_at_the_ends_of_its_type(self) -> None:
+        text = "(int64[N] n, int64 k) => (int64[N] y) { y = Mod (n, k) }"
+        assert not are_data(uses_of(model(text))["k"])
+        values = {int(value) for _, value in drawn(text, "k")}
+        assert any(value < -(2**16) for value in values)
+        assert any(value > 2**60 for value in values)
+        assert not values & {2**63 - 1, -(2**63)}
+
+    def test_scalars_have_both_signs_in_every_combination(self) -> None:
+        text = "(int64 k, int64 n) => (int64 y) { y = Add (k, n) }"
+        pairs = zip(drawn(text, "k"), drawn(text, "n"), strict=True)
+        signs = {(int(np.sign(k)), int(np.sign(n))) for (_, k), (_, n) in pairs}
+        assert {(1, 1), (1, -1), (-1, 1), (-1, -1)} <= signs
+
+    def test_products_and_sums_of_int32_overflow(self) -> None:
+        text = "(int32[N] k) => (int32[N] y) { y = Neg (k) }"
+        values = dict(drawn(text, "k"))
+        assert (np.abs(values["large values alike"].astype(np.int64)) >= 2**16).all()
+        assert (values["a small spread"] > 2**30).all()
 
     def test_indices_count_from_the_end_up_to_the_size(self) -> None:
         text = "(float[5,3] x, int64[4] i) => (float[4,3] y) { y = Gather (x, i) }"
@@ -87,13 +124,52 @@ def test_bools_hold_everywhere_nowhere_and_by_rows() -> None:
 def test_floats_are_alike_offset_and_denormal() -> None:
     text = "(float[N] x) => (float[N] y) { y = Sin (x) }"
     by_label = dict(drawn(text, "x"))
-    large, small = (np.abs(by_label[f"{name} values alike"]) for name in ("large", "small"))
+    large, small = (by_label[f"{name} values alike"] for name in ("large", "small"))
     assert large.min() >= 100
-    assert 0 < small.max() < 0.01
+    assert -0.01 < small.min() <= small.max() < 0
     offset = by_label["a small spread"]
     assert 0 < np.ptp(offset) < 0.01 * offset.mean()
     denormal = np.abs(by_label["denormals"])
     assert 0 < denormal.max() < np.finfo(np.float32).tiny
+
+
+def test_sums_of_float16_overflow() -> None:
+    text = "(float16[N] x) => (float16[N] y) { y = Neg (x) }"
+    large = dict(drawn(text, "x"))["large values alike"]
+    assert np.isfinite(large).all()
+    assert large.min() >= 2**15
+
+
+def test_rows_have_one_sign() -> None:
+    text = "(float[N,8] x) => (float[N,8] y) { y = Sin (x) }"
+    rows = dict(drawn(text, "x"))["exact values 3"]
+    assert (np.signbit(rows[0])).all()
+    assert not (np.signbit(rows[1])).any()
+
+
+def test_every_tenth_up_to_1_is_drawn() -> None:
+    text = "(float[N] x) => (float[N] y) { y = Sin (x) }"
+    decimals = dict(drawn(text, "x"))["sizes above 13"]
+    assert set(np.float32(range(-10, 11)) / np.float32(10)) <= set(decimals)
+
+
+def test_one_input_alone_is_nan_in_one_column() -> None:
+    text = "(float[N,3] a, float[N,3] b) => (float[N,3] y) { y = Add (a, b) }"
+    a, b = (dict(drawn(text, name))["special values alone"] for name in "ab")
+    odd = [~np.isfinite(rows) for rows in (a, b)]
+    assert not (odd[0].any(1) & odd[1].any(1)).any()
+    for rows in odd:
+        assert rows.any(0).all()
+        assert 1 in rows.sum(1)
+
+
+def test_special_values_meet_sizes_of_0_and_1() -> None:
+    text = "(float[N] x, float h) => (float[N] y) { y = Add (x, h) }"
+    sizes = {
+        (x.size, bool(np.isfinite(h)))
+        for (_, x), (_, h) in zip(drawn(text, "x"), drawn(text, "h"), strict=True)
+    }
+    assert {(0, False), (1, False), (0, True), (1, True)} <= sizes
 
 
 def test_one_symbol_is_long_and_the_others_are_1_or_not() -> None:

@@ -8,10 +8,14 @@ at.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from verified_models import REFERENCE, check
+from onnx import ModelProto
+from onnx.helper import tensor_dtype_to_np_dtype
+from verified_models import REFERENCE, check, model
 
-from tests.instruments.mutants.outcomes import Pair, is_out_of_reach, pairs
+from passes.verify.executor import Feeds, ModelFailed, Outcome
+from tests.instruments.mutants.outcomes import Pair, is_out_of_reach, pairs, written_pairs
 
 HEAD = "(float[B,T] x, int64 n, int64[B] k) => (float[B,T] y, int64[B] m)"
 CONSTANTS = """
@@ -102,3 +106,29 @@ def test_a_mutant_of_an_outcome_is_found(pair: Pair) -> None:
     options = {"exact": False, "case_timeout": 1.0, "executors": [REFERENCE]}
     assert check(pair.before, pair.before, **options).verdict == "verified"
     assert check(pair.before, pair.after, **options).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("pair", [*written_pairs()], ids=lambda pair: pair.name)
+def test_a_witness_tells_the_models_apart(pair: Pair) -> None:
+    before, after = model(pair.before), model(pair.after)
+    feeds = {
+        value.name: np.array(
+            (pair.witness or {})[value.name],
+            tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type),
+        )
+        for value in before.graph.input
+    }
+    right = REFERENCE.run(before, feeds)
+    assert differs(right, after, feeds)
+
+
+def differs(right: Outcome, after: ModelProto, feeds: Feeds) -> bool:
+    """Whether the model fails, or gives something else."""
+    try:
+        wrong = REFERENCE.run(after, feeds)
+    except ModelFailed:
+        return True
+    return not all(
+        np.array_equal(value, wrong.outputs[name], equal_nan=value.dtype.kind == "f")
+        for name, value in right.outputs.items()
+    )

@@ -31,10 +31,55 @@ def test_a_range_that_takes_gigabytes_is_not_made() -> None:
         <ir_version: 7, opset_import: ["" : 11]>
         g (int64 n) => (int64[K] y) <int64 zero = {0}, int64 one = {1}> { y = Range (zero, n, one) }
     """)
-    with pytest.raises(CannotRun, match="longer than 67108864"):
+    with pytest.raises(CannotRun, match="Range, \\[1000000000\\], is too large"):
         ReferenceExecutor().run(model, {"n": np.array(10**9)})
     short = ReferenceExecutor().run(model, {"n": np.array(3)}).outputs["y"]
     np.testing.assert_array_equal(np.asarray(short), [0, 1, 2])
+
+
+def test_what_an_expand_makes_is_no_larger_than_there_is_room_for() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float x) => (float y) {
+            sizes = Constant <value_ints = [65536, 65536]> ()
+            wide = Expand (x, sizes)
+            y = ReduceSum <keepdims = 0> (wide)
+        }
+    """)
+    with pytest.raises(CannotRun, match="Expand, \\[65536, 65536\\], is too large"):
+        RUN(model, {"x": F32(1)})
+
+
+def test_matrices_without_a_product_fail_with_infinities_too() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[N,3] x, float[1,1] w) => (float[N,M] y) { y = MatMul (x, w) }
+    """)
+    with pytest.raises(ModelFailed, match="have no product"):
+        RUN(model, {"x": np.full((2, 3), np.inf, F32), "w": np.ones((1, 1), F32)})
+
+
+def test_a_cut_of_a_pad_reaches_what_is_added_at_the_other_end() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[N] x, int64[2] widths) => (float[M] y) { y = Pad (x, widths) }
+    """)
+    feeds = {"x": np.array([5, 6], F32), "widths": np.array([3, -4])}
+    np.testing.assert_array_equal(RUN(model, feeds).outputs["y"], [0])
+
+
+def test_a_cell_says_which_operand_has_another_rank() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[T,B,2] x, float[1,3,2] w, float[1,3,1] r) => (float[T,1,B,1] y) {
+            size = Constant <value_ints = [-1]> ()
+            flat = Reshape (x, size)
+            y = GRU <hidden_size = 1> (flat, w, r)
+        }
+    """)
+    feeds = {"x": np.ones((2, 1, 2)), "w": np.ones((1, 3, 2)), "r": np.ones((1, 3, 1))}
+    with pytest.raises(ModelFailed, match="X has 1 axes, not 3"):
+        RUN(model, {name: value.astype(F32) for name, value in feeds.items()})
 
 
 def test_a_missing_an_unknown_and_an_unfitting_feed_fail() -> None:

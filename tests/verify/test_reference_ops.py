@@ -133,6 +133,14 @@ def test_the_boxes_of_a_detector_take_no_seconds() -> None:
     assert np.asarray(y)[7] == pytest.approx(1)
 
 
+def test_a_matmul_of_infinities_repeats_nothing() -> None:
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1,1] a, float[3,2] b) => (float[1,2] y) { y = MatMul (a, b) }""")
+    feeds = {"a": np.full((1, 1), np.inf, np.float32), "b": np.ones((3, 2), np.float32)}
+    with pytest.raises(ModelFailed):
+        ReferenceExecutor().run(model, feeds)
+
+
 @pytest.mark.parametrize("op", ["QLinearMatMul", "QLinearConv"])
 def test_a_product_that_is_nan_before_it_is_quantized_is_no_answer(op: str) -> None:
     """onnx's kernel gives 0 for it, onnxruntime the smallest number; infinities saturate."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
-import onnx
 from onnx import GraphProto, ModelProto, TypeProto, helper
 
 from passes.analysis.bodies.iteration_reads import Read
@@ -14,13 +14,13 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
 from passes.ir.closed import Outer, close
-from passes.ir.places import imports_of
+from passes.ir.model import Model
+from passes.ir.places import imports_of, scopes
 from passes.ir.protos import drop_at
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
-from passes.types.shape_inference import infer_shapes
-from passes.types.type_tables import Table
-from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.types.type_tables import Table, inferred
+from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
 
@@ -101,13 +101,32 @@ class BodyInference:
         )
 
     def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
-        """Infer the body with these shapes of its carried values."""
-        model = self._model(carried)
-        try:
-            graph = infer_shapes(model).graph
-        except (RuntimeError, ValueError, onnx.checker.ValidationError):
-            graph = model.graph
-        return Table(graph).known
+        """Infer the body with these shapes of its carried values.
+
+        What onnx leaves open of those after the iteration is followed further: its Slice with
+        computed bounds has no known size, on no axis.
+        """
+        model = Model(inferred(self._model(carried)))
+        known = Table(model.proto.graph).known
+        after = {state.body_output for state in self.form.carried}
+        open_ = {name: dims for name in after if _is_open(dims := dims_of(known.get(name)))}
+        if not open_:
+            return known
+        integers = Integers.of(model, next(scopes(model.proto)))
+        given = (
+            (integers.size(value.name, axis), dim)
+            for value in model.proto.graph.input
+            for axis, dim in enumerate(dims_of(value.type) or ())
+        )
+        symbols = {size: dim for size, dim in given if isinstance(dim, str)}
+        for name, dims in open_.items():
+            sizes = [(dim, integers.size(name, axis)) for axis, dim in enumerate(dims)]
+            shape = [
+                symbols.get(size, dim) if size is None or size.number is None else size.number
+                for dim, size in sizes
+            ]
+            known[name] = tensor_type(elem_type_of(known[name]), tuple(shape))
+        return known
 
     def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
         form, site = self.form, self.site
@@ -157,6 +176,11 @@ class BodyInference:
         if isinstance(known, TypeProto) and elem_type_of(known):
             return tensor_type(elem_type_of(known), self.outer(name))
         return known
+
+
+def _is_open(dims: Dims | None) -> TypeGuard[Dims]:
+    """Return whether onnx knows the rank, but not all sizes."""
+    return any(dim is None or str(dim).startswith(INFERRED) for dim in dims or ())
 
 
 def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:

@@ -24,8 +24,10 @@ from passes.analysis.sizes.sizes_through import empties_through, size_through
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
+from passes.ir.model import Model
+from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.scope import Scope
+from passes.ir.scope import Place, Scope
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
@@ -48,6 +50,13 @@ class Integers:
     body: GraphProto | None = None
     known: Mapping[str, Ints | None] = field(default_factory=dict)
     positive: Affine = ONE
+
+    @classmethod
+    def of(cls, model: Model, scope: Scope) -> Integers:
+        """The facts known in a graph, at none of its nodes."""
+        opset = model.opset_at(scope)
+        place = Place(NodeProto(), 0, scope)
+        return cls(Site(model, place, opset, opset, Names(()), model.types))
 
     def __post_init__(self) -> None:
         site = self.site
@@ -225,6 +234,11 @@ class Integers:
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
         return self._size(self.site.scope, name, axis)
+
+    def fixed_size(self, name: str, axis: int) -> int | None:
+        """The same as a number; None where it is unknown."""
+        size = self.size(name, axis)
+        return None if size is None else size.number
 
     def size_inside(self, part: str, name: str, axis: int) -> Affine | None:
         """The size of an axis of a value in a body of the site's node."""

@@ -59,6 +59,8 @@ class NotMeasured(Exception):
 class ErrorBounds:
     """Explains differences by roundings; `sides` are the originals, by executor.
 
+    `cancels`: numbers of both signs may meet in them although no input is negative.
+
     `deadline` is of `time.monotonic`: where time runs out the case is cut, by OutOfTime, as it
     would show neither a mismatch nor that there is none.
     """
@@ -66,6 +68,7 @@ class ErrorBounds:
     sides: Mapping[str, Side]
     deadline: float
     further: float = 1.0
+    cancels: bool = True
     _case: Case | None = field(default=None, init=False)
     _plain: Outcome | None = field(default=None, init=False)
     _known: dict[str, _Runs] = field(default_factory=dict, init=False)
@@ -91,7 +94,7 @@ class ErrorBounds:
         cannot. Raises OutOfTime and NotMeasured.
         """
         overflowed = 0
-        if _overflows(case, expected):
+        if _overflows(case, expected, cancels=self.cancels):
             outputs, overflowed = _with_overflows(expected.outputs, actual.outputs)
             actual = replace(actual, outputs=outputs)
             if compare(expected, actual, near).agree:
@@ -152,12 +155,15 @@ class _Runs:
         return ran.outcome
 
 
-def _overflows(case: Case, expected: Outcome) -> bool:
+def _overflows(case: Case, expected: Outcome, *, cancels: bool) -> bool:
     """Return whether values that are not finite may result from numbers that are too large: where
     sums are regrouped, their infinities meet in another order. Numbers that are drawn small are not
     too large, unless they grow until the product of two of them is infinite, or inputs are not
-    finite."""
-    if not all(np.isfinite(array).all() for array in _floats(case.feeds)):
+    finite; and sums of positive numbers overflow in every order or in none."""
+    fed = _floats(case.feeds)
+    if not all(np.isfinite(array).all() for array in fed):
+        return False
+    if not cancels and not any((array < 0).any() for array in fed):
         return False
     return case.kind == "special" or any(
         bool((_is_large(array) & np.isfinite(array)).any()) for array in _floats(expected.outputs)

@@ -6,7 +6,7 @@ not, only near ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import ml_dtypes
 import numpy as np
@@ -26,22 +26,44 @@ _FLOATS = frozenset(
 )
 #: Constants beyond this many elements are taken for rounding ones, unread.
 _READ_AT_MOST = 1 << 20
+#: What makes negative numbers of others; and what rounds, but makes none.
+_NEGATING = frozenset({"Neg", "Sub"})
+_AVERAGING = frozenset({"AveragePool", "Div", "GlobalAveragePool", "Mean", "ReduceMean", "Sqrt"})
 
 
 def rounds(model: ModelProto) -> bool:
     """Return whether any node may round on small dyadic inputs: because of its operator, or because
     a constant is no such number. Operators of other domains count as rounding unless the model
     defines them itself."""
+    return not _holds_only(
+        model, lambda node: traits_of(node).values in (Values.SIZES, Values.EXACT), _is_dyadic
+    )
+
+
+def cancels(model: ModelProto) -> bool:
+    """Return whether numbers of both signs may meet although no input is negative. Where they do
+    not, a sum in another order overflows only if the original overflows, too."""
+
+    def keeps_signs(node: NodeProto) -> bool:
+        known = traits_of(node).values in (Values.SIZES, Values.EXACT)
+        return op_of(node) not in _NEGATING and (known or op_of(node) in _AVERAGING)
+
+    return not _holds_only(model, keeps_signs, _is_positive)
+
+
+def _holds_only(
+    model: ModelProto, node_fits: Callable[[NodeProto], bool], values_fit: Callable[[object], bool]
+) -> bool:
+    """Return whether all nodes fit, but for calls of functions, and all floats of constants."""
     own = set(map(function_key, model.functions))
     for place in scope.walk_model(model):
         node = place.node
-        known = traits_of(node).values in (Values.SIZES, Values.EXACT)
-        if not known and called_key(node) not in own:
-            return True
-        if any(_attribute_rounds(attribute) for attribute in node.attribute):
-            return True
+        if not node_fits(node) and called_key(node) not in own:
+            return False
+        if not all(_attribute_fits(attribute, values_fit) for attribute in node.attribute):
+            return False
     graphs = (graph for _, owner in scope.owners(model) for graph in scope.graphs_below(owner))
-    return any(_is_rough(tensor) for graph in graphs for tensor in _constants(graph))
+    return all(_tensor_fits(tensor, values_fit) for graph in graphs for tensor in _constants(graph))
 
 
 def recurs(model: ModelProto) -> bool:
@@ -79,10 +101,10 @@ def _is_small(value: Value) -> bool:
     return bool(np.abs(finite).max(initial=0.0) <= bound)
 
 
-def _attribute_rounds(attribute: AttributeProto) -> bool:
+def _attribute_fits(attribute: AttributeProto, values_fit: Callable[[object], bool]) -> bool:
     if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
-        return not all(_is_dyadic(value) for value in (attribute.f, *attribute.floats))
-    return attribute.type == AttributeProto.TENSOR and _is_rough(attribute.t)
+        return all(values_fit(value) for value in (attribute.f, *attribute.floats))
+    return attribute.type != AttributeProto.TENSOR or _tensor_fits(attribute.t, values_fit)
 
 
 def _constants(owner: scope.Owner) -> Iterator[TensorProto]:
@@ -91,14 +113,19 @@ def _constants(owner: scope.Owner) -> Iterator[TensorProto]:
         yield from (sparse.values for sparse in owner.sparse_initializer)
 
 
-def _is_rough(tensor: TensorProto) -> bool:
-    """Return whether a constant holds floats other than small dyadic numbers, or too many to
-    read."""
+def _tensor_fits(tensor: TensorProto, values_fit: Callable[[object], bool]) -> bool:
+    """Return whether a constant holds no floats, or few enough to read that fit."""
     if tensor.data_type not in _FLOATS:
-        return False
-    if tensor.data_location == TensorProto.EXTERNAL or int(np.prod(tensor.dims)) > _READ_AT_MOST:
         return True
-    return not _is_dyadic(numpy_helper.to_array(tensor))
+    if tensor.data_location == TensorProto.EXTERNAL or int(np.prod(tensor.dims)) > _READ_AT_MOST:
+        return False
+    return values_fit(numpy_helper.to_array(tensor))
+
+
+def _is_positive(values: object) -> bool:
+    """Return whether no number is negative; complex ones count as negative."""
+    numbers = np.asarray(values)
+    return numbers.dtype.kind != "c" and not bool((numbers.astype(np.float64) < 0).any())
 
 
 def _is_dyadic(values: object) -> bool:

@@ -55,7 +55,11 @@ def _observed(drawer: Drawer, index: int) -> Item:
 
 
 def _drawn(drawer: Drawer, plan: Plan) -> Item:
-    return Item(plan.label, lambda attempt: drawer.case(plan, attempt), plan.kind != "invalid")
+    return Item(
+        plan.label,
+        lambda attempt: drawer.case(plan, attempt),
+        plan.kind != "invalid" and not plan.apart,
+    )
 
 
 def _overrides(before: ModelProto, drawer: Drawer) -> Iterator[Item]:

@@ -2,15 +2,18 @@
 
 * `exact`: small dyadic numbers, on which short sums and products do not round;
 * `moderate`: normal deviates;
+* `decimal`: tenths, and quarters that tenths round to even;
 * `wide`: normal deviates times 1e-6 to 1e6, and larger whole numbers;
 * `mentioned`: constants of the models, and what is next to them;
 * `whole`: 1 and 2, which a Cast makes small sizes, counts and repeats of;
 * `special`: NaN, infinities, both zeros, denormals and, where asked, the extremes, mixed with
   moderate numbers;
-* `large`, `small`: all of one magnitude;
+* `alone`: one NaN or infinity, or both infinities, in each row of one input only, among exact ones;
+* `large`, `small`: all of one magnitude; float16 beyond half of its range;
 * `offset`: a large number, and little besides;
 * `denormal`: dyadic numbers as small as sums of them are exact;
-* whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes.
+* whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes; data
+  is larger in some styles, and has the signs of `_SIGNS`.
 """
 
 from __future__ import annotations
@@ -25,15 +28,17 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
-from passes.verify.inputs.uses import Use, are_data, are_trips
+from passes.verify.inputs.uses import Use, are_data, are_numbers, are_trips
 
 Style = Literal[
     "exact",
     "moderate",
+    "decimal",
     "wide",
     "mentioned",
     "whole",
     "special",
+    "alone",
     "large",
     "small",
     "offset",
@@ -47,22 +52,37 @@ INT_STYLES: tuple[IntStyle, ...] = (
 #: Small dyadic numbers: few fractional bits, so that a few loop iterations stay exact too.
 DYADIC = (-2.0, -1.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.0, 2.0)
 WHOLE = (1.0, 2.0)
+DECIMALS = (*(tenths / 10 for tenths in range(-12, 13)), -0.75, -0.25, 0.25, 0.75)
 STRINGS = ("", "a", "B", "é", "日本", "a b", "\n", "0", "-1", "a")
 #: The magnitudes of numbers that are alike.
 _LARGE, _SMALL, _OFFSET = 100.0, 2.0**-10, 1000.0
+#: The least number of float16 that is twice too large for it.
+_HALF = 2.0**15
 #: The trip counts of cases, in their order.
-_TRIPS = (3, 2, 4, 1, 7, 8, 9, 0, 5, 17, 6)
+_TRIPS = (3, 2, 4, 1, 7, 8, 9, 0, 5, 17, -2)
+#: The signs of whole numbers by style: of the first input, the second, and so on.
+_SIGNS: dict[Style, tuple[int, ...]] = {
+    "large": (1, -1),
+    "small": (-1,),
+    "denormal": (-1, 1),
+    "offset": (1,),
+}
+#: The product of two such whole numbers is beyond int32.
+_PRODUCT = 1 << 16
+_MOST = (1 << 63) - 1
 #: Whole numbers that other types lack, and floats round.
 _BEYOND = (2**24 + 1, 2**31 - 1, 2**31, 2**32, 2**53 + 1)
-#: The share of special values among the numbers of a special draw.
-_SHARE = 0.5
+#: The share of special values among the numbers of a special draw, and how many of them, the first
+#: ones, are NaN or infinite.
+_SHARE, _TELLING = 0.5, 3
+_ODD: tuple[Style, ...] = ("special", "alone")
 
 
 @dataclass(frozen=True)
 class Manner:
     """The way to draw an array. `sizes` are those of the case's dims, for integers that mean one;
-    `mentioned` are constants of the models, `uses` what the model uses the array for, and `turn` is
-    the position of the case among all.
+    `mentioned` are constants of the models, `uses` what the model uses the array for, `turn` is
+    the position of the case among all, and `place` that of the input among `places` inputs.
 
     `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
     overflow elsewhere than the original, so there they prove nothing.
@@ -76,6 +96,8 @@ class Manner:
     flags: Flags = "mixed"
     uses: frozenset[Use] | None = None
     turn: int = 0
+    place: int = 0
+    places: int = 1
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
@@ -108,7 +130,9 @@ def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner
             part[...] = _floats(rng, part.dtype, shape, manner)
         return result
     if is_float(dtype):
-        return _floats(rng, dtype, shape, manner)
+        values = _floats(rng, dtype, shape, manner)
+        signed = manner.flags != "mixed" and manner.style not in _ODD
+        return _signed(rng, values, manner.flags) if signed else values
     return _ints(rng, dtype, shape, manner)
 
 
@@ -122,6 +146,12 @@ def _flags(rng: np.random.Generator, shape: tuple[int, ...], flags: Flags) -> Ar
         rows[0::3], rows[1::3] = False, True
         return rows.reshape(shape)
     return drawn
+
+
+def _signed(rng: np.random.Generator, values: Array, flags: Flags) -> Array:
+    """Floats of these sizes that are positive where a bool holds."""
+    with np.errstate(all="ignore"):
+        return np.where(_flags(rng, values.shape, flags), np.abs(values), -np.abs(values))
 
 
 def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
@@ -139,8 +169,9 @@ def _floats(
     rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], manner: Manner
 ) -> Array:
     with np.errstate(all="ignore"):
-        if manner.style == "exact":
-            return np.asarray(rng.choice(np.array(DYADIC), size=shape)).astype(dtype)
+        if manner.style in ("exact", "alone"):
+            exact = np.asarray(rng.choice(np.array(DYADIC), size=shape)).astype(dtype)
+            return exact if manner.style == "exact" else _alone(exact, manner)
         if manner.style == "whole":
             return np.asarray(rng.choice(np.array(WHOLE), size=shape)).astype(dtype)
         values = np.asarray(rng.standard_normal(shape)).astype(dtype)
@@ -148,9 +179,12 @@ def _floats(
         match manner.style:
             case "moderate":
                 return values
+            case "decimal":
+                return _cast(_each(rng, np.array(DECIMALS), shape), dtype)
             case "large" | "small":
                 scale = _LARGE if manner.style == "large" else _SMALL
-                return _cast(np.sign(values) * (1 + rng.random(shape)) * scale, dtype)
+                scale = _HALF if dtype == np.float16 and manner.style == "large" else scale
+                return _cast(np.sign(values) * (1 + 0.9 * rng.random(shape)) * scale, dtype)
             case "offset":
                 return _cast(_OFFSET + values.astype(np.float64) / 2, dtype)
             case "denormal":
@@ -165,7 +199,32 @@ def _floats(
         return _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
     if manner.style == "mentioned":
         return values
-    return _mixed(rng, values, specials(dtype, extremes=manner.extremes))
+    odd = specials(dtype, extremes=manner.extremes)
+    if values.size == 1:  # the same in all inputs
+        return np.full(shape, odd[manner.turn % _TELLING])
+    return _mixed(rng, values, odd)
+
+
+def _each(rng: np.random.Generator, values: Array, shape: tuple[int, ...]) -> Array:
+    """Each value as often as the others, in any order."""
+    return np.resize(rng.permutation(values), shape)
+
+
+def _alone(values: Array, manner: Manner) -> Array:
+    """`values` with one NaN or infinity, or both infinities, in those rows that are this input's
+    turn: in one column after the other. Half of its other rows are 0. A vector has rows of 1."""
+    rows = values.reshape(-1, values.shape[-1] if values.ndim > 1 and values.size else 1).copy()
+    odd = specials(values.dtype, extremes=False)
+    columns = rows.shape[1]
+    for row in range(len(rows)):
+        turn = row // manner.places
+        if (row + manner.turn) % manner.places == manner.place:
+            rows[row, turn % columns] = odd[turn % _TELLING]
+            if turn % 4 == 1 and columns > 1:
+                rows[row, (turn + 1) % columns] = odd[2]
+        elif turn % 2:
+            rows[row] = 0
+    return rows.reshape(values.shape)
 
 
 def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
@@ -193,20 +252,31 @@ def _ints(
         values = rng.choice(np.array(near, object), shape)  # one past int64 would make all floats
     single = int(np.prod(shape)) == 1
     plain = manner.style not in ("wide", "mentioned")
-    harmless = are_data(manner.uses) and manner.ints == "small"
-    if manner.flags != "mixed" and len(shape) > 1 and harmless:
+    odd = manner.style in _ODD
+    small = manner.ints == "small"
+    harmless, numbers = small and are_data(manner.uses), small and are_numbers(manner.uses)
+    signs = _SIGNS.get(manner.style)
+    if signs is None and manner.flags != "mixed" and len(shape) > 1 and harmless:
         values = _flags(rng, shape, manner.flags).astype(np.int64)
-    elif manner.style == "special" and harmless:
+    elif odd and harmless:
         values = _ends(rng, dtype, shape, manner.turn)
-    elif manner.style == "special" and manner.extremes and _are_data(dtype, shape):
+    elif odd and manner.extremes and _are_data(dtype, shape):
         ends = np.array([low, high, low + 1, high - 1], object)
         values = _mixed(rng, values.astype(object), ends)
-    elif manner.style == "wide" and harmless and dtype.itemsize >= 4:
+    elif manner.style == "wide" and numbers and dtype.itemsize >= 4:
         bits = dtype.itemsize * 8 - 1
         raw = rng.integers(-(2**bits), 2**bits - 1, shape, endpoint=True)
-        values = raw >> rng.integers(0, bits, shape)
-    elif single and manner.ints == "small" and are_trips(manner.uses) and plain:
+        values = (raw >> rng.integers(0, bits, shape)) | (not harmless)  # no divisor is 0
+    elif single and small and plain and are_trips(manner.uses):
         values = np.full(shape, _TRIPS[manner.turn % len(_TRIPS)])
+    elif signs is not None and (numbers or (single and small)):
+        sizes = np.maximum(1, np.abs(values))
+        if numbers and manner.style == "large":
+            least = min(_PRODUCT, high // 2)
+            sizes = least + rng.integers(0, least, shape)
+        elif numbers and manner.style == "offset":
+            sizes = min(high, _MOST) // 4 * 3 + sizes
+        values = signs[manner.place % len(signs)] * sizes
     elif single and harmless and plain:
         size = int(rng.choice(np.array(manner.sizes or (1,))))
         values = np.full(shape, (values.item(), -1 - values.item(), size)[manner.turn % 3])

@@ -137,6 +137,7 @@ class Drawer:
                 value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
             ),
             shared=self._shared(dims),
+            tied=self.needs.tied_symbols() if self.needs is not None else (),
             numbers=self.mentioned.numbers,
             strings=bool(self.mentioned.strings) and self._has_strings(),
             unnamed=dims.unnamed,
@@ -201,7 +202,8 @@ class Drawer:
     def case(self, plan: Plan, attempt: int = 0) -> Case:
         """The inputs of a plan. Raises CannotDraw, naming the input."""
         if self.needs is not None and not attempt:
-            return self._case(plan, Attempt(ints=self.needs.ints), {})
+            drawer = replace(self, needs=self.needs.apart(plan.apart)) if plan.apart else self
+            return drawer._case(plan, Attempt(ints=self.needs.ints), {})
         unneeded = replace(self, needs=None)
         return unneeded._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
 
@@ -212,10 +214,10 @@ class Drawer:
         if self.needs is not None and not fixed:
             sizes = self.needs.fit(sizes)
         drawn = dict(fixed)
-        for value in self.inputs:
+        for place, value in enumerate(self.inputs):
             if value.name not in fixed:
                 drawn[value.name] = self._value(
-                    rng, value, plan, attempt, dims, sizes, plan.turn + salt
+                    rng, value, plan, attempt, dims, sizes, (plan.turn + salt, place)
                 )
         feeds = {value.name: drawn[value.name] for value in self.inputs}
         if plan.padding:
@@ -239,7 +241,7 @@ class Drawer:
         attempt: Attempt,
         dims: InputDims,
         sizes: Mapping[str, int],
-        turn: int,
+        position: tuple[int, int],
     ) -> Value:
         hint = self._hint(value.name)
         if plan.skew and value.name in self._skewed(plan.skew, dims):
@@ -260,7 +262,15 @@ class Drawer:
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
         style = "whole" if attempt.whole and plan.kind == "ordinary" else plan.style
         manner = Manner(
-            style, ints, all_sizes, self.extremes, self.mentioned, plan.flags, uses, turn
+            style,
+            ints,
+            all_sizes,
+            self.extremes,
+            self.mentioned,
+            plan.flags,
+            uses,
+            *position,
+            places=len(self.inputs),
         )
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)

@@ -44,6 +44,17 @@ class Needs:
         """These, and one more size that leaves a rest."""
         return replace(self, steps={**self.steps, symbol: (divisor, rest)})
 
+    def tied_symbols(self) -> list[str]:
+        """The symbols whose sizes follow from others, and those that are equal to such a one."""
+        ties = {symbol: tie for symbol, tie in self.ties.items() if tie.times}
+        equal = [name for tie in ties.values() if len(tie.times) == 1 for name in tie.times]
+        return list(dict.fromkeys([*ties, *equal]))
+
+    def apart(self, symbol: str) -> Needs:
+        """These, but for one size that is 1 and from which no other follows."""
+        ties = {name: tie for name, tie in self.ties.items() if symbol not in (name, *tie.times)}
+        return replace(self, ties={**ties, symbol: Tie(1)})
+
     def fit(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Sizes that were planned, made to fit; those that are too small keep their distances."""
         fitting = dict(sizes)

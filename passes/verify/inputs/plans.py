@@ -6,9 +6,9 @@ of the same.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal
 
 from passes.verify.inputs.arrays import Flags, IntStyle, Style
@@ -40,10 +40,11 @@ class Plan:
     """The plan of one case: sizes of the symbolic dims in order (repeated as needed) and values.
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
-    after the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
-    sequences, `present` whether optionals hold a value. `flags` is how bools are drawn, and whole
-    numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the plan
-    among all.
+    after the lengths. `skew` is a symbol on which one input disagrees, `apart` one that is 1
+    although others are found to be equal to it. `items` is the length of sequences, `present`
+    whether optionals hold a value. `flags` is how bools and the signs of floats are drawn, and
+    whole numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the
+    plan among all.
     """
 
     kind: Kind
@@ -54,11 +55,17 @@ class Plan:
     style: Style = "exact"
     padding: bool = False
     skew: str = ""
+    apart: str = ""
     items: int = 2
     present: bool = True
     flags: Flags = "mixed"
     from_end: bool = False
     turn: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a size is 0: such a plan takes no turn."""
+        return 0 in (*self.sizes, *(size for _, size in self.fixed))
 
     def size(self, place: int) -> int:
         """The size of the symbol at `place` in the order of the signature."""
@@ -104,6 +111,7 @@ def plans(
     lengths: bool,
     containers: bool,
     shared: Sequence[str] = (),
+    tied: Sequence[str] = (),
     numbers: Sequence[float] = (),
     strings: bool = False,
     unnamed: Collection[str] = (),
@@ -113,11 +121,11 @@ def plans(
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
-    an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
-    that the models mention, and `strings` whether they mention strings that an input may hold;
-    `unnamed` are symbols of dims without a name, which may be fixed; `indices`: an input holds
-    indices that may count from the end; `steady`: no floats are carried through
-    a loop.
+    an optional; `shared` are symbols that several inputs must agree on, `tied` those whose sizes
+    the original was found to need equal, unless they are 1; `numbers` are constants that the models
+    mention, and `strings` whether they mention strings that an input may hold; `unnamed` are
+    symbols of dims without a name, which may be fixed; `indices`: an input holds indices that may
+    count from the end; `steady`: no floats are carried through a loop.
     """
     result = [
         Plan("ordinary", "exact values"),
@@ -148,9 +156,9 @@ def plans(
         result.append(Plan("edge", "empty sequences", items=0))
         result.append(Plan("edge", "optionals without value", present=False, items=1))
     result += [
-        Plan("special", "large values alike", style="large"),
+        Plan("special", "large values alike", style="large", flags="on"),
         Plan("special", "a small spread", LARGER, style="offset"),
-        Plan("special", "small values alike", style="small"),
+        Plan("special", "small values alike", style="small", flags="off"),
         *(
             Plan("edge", label, from_end=True)
             for label in (f"indices from the end of {axis} axis" for axis in _AXES)
@@ -158,13 +166,13 @@ def plans(
         ),
         Plan(
             "ordinary",
-            "moderate values again",
-            style="moderate",
+            "decimals",
+            style="decimal",
             lengths="positive",
             items=3,
             flags="on",
         ),
-        Plan("special", "special values again", LARGER, style="special", flags="off"),
+        Plan("special", "special values alone", LARGER, style="alone", flags="off"),
         Plan("ordinary", "exact values 3", lengths="positive", items=3, flags="rows"),
         Plan("special", "denormals", style="denormal"),
     ]
@@ -176,7 +184,11 @@ def plans(
         result.append(Plan("ordinary", "exact values 4", lengths="positive", items=4))
     if symbols:
         result += _long(symbols, steady=steady)
-    return [replace(plan, turn=turn) for turn, plan in enumerate(result)]
+    result += [
+        Plan("edge", f"{symbol} alone is 1", apart=symbol, flags="on") for symbol in tied[:_PAIRS]
+    ]
+    turns = itertools.accumulate(not plan.is_empty for plan in result)
+    return [replace(plan, turn=turn - 1) for plan, turn in zip(result, turns, strict=True)]
 
 
 def _long(symbols: Sequence[str], *, steady: bool) -> list[Plan]:
@@ -194,20 +206,31 @@ def _long(symbols: Sequence[str], *, steady: bool) -> list[Plan]:
 
 def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
     places = range(len(symbols))
+    above_13 = NEAR_17[2:] if len(symbols) > 1 else NEAR_17[-1:]  # enough for every decimal
     return [
         Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
-        Plan("ordinary", "sizes above 13", NEAR_17[2:], style="moderate"),
+        Plan("ordinary", "sizes above 13", above_13, style="decimal"),
         Plan("special", "values of all magnitudes, ragged", NEAR_17[1:], style="wide"),
-        Plan("edge", "all sizes 1", (1,), lengths="full"),
+        Plan("special", "all sizes 1", (1,), lengths="full", style="special"),
         *(Plan("edge", f"{symbols[position]} = 0", fixed=((position, 0),)) for position in places),
-        Plan("ordinary", "larger sizes, moderate", LARGER[1:], style="moderate"),
+        Plan("ordinary", "larger sizes, decimals", LARGER[1:], style="decimal"),
         *(Plan("edge", f"{symbols[position]} = 1", fixed=((position, 1),)) for position in places),
-        Plan("edge", "all sizes 2", (2,), style="moderate"),
         *(
-            Plan("edge", f"{symbols[position]} = 2", LARGER, fixed=((position, 2),))
+            Plan(
+                "special",
+                f"{symbols[position]} = 0, special",
+                (1,),
+                fixed=((position, 0),),
+                style="special",
+            )
             for position in places
         ),
-        Plan("edge", "all sizes 0", (0,)),
+        Plan("edge", "all sizes 2", (2,), style="moderate"),
+        *(
+            [Plan("edge", "all sizes 0", (0,))]
+            if len(symbols) > 1
+            else [Plan("special", "all sizes 0, special", (0,), style="special")]
+        ),
         *_pairs(symbols, unnamed),
     ]
 
@@ -215,7 +238,7 @@ def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
 def _pairs(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
     """Sizes that are equal, or multiples, where a rewrite may take one for the other."""
     result = []
-    for first, second in list(combinations(range(len(symbols)), 2))[:_PAIRS]:
+    for first, second in list(itertools.combinations(range(len(symbols)), 2))[:_PAIRS]:
         a, b = symbols[first], symbols[second]
         equal, half, twice = (
             ((first, 6), (second, 6)),

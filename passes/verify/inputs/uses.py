@@ -17,13 +17,17 @@ from passes.ir.operator_traits import UNKNOWN, Fails, Values, traits_of
 from passes.ir.operators import op_of
 from passes.verify.run_cost import constants_of, goes_on
 
-#: `ended`: the trip count of a Loop that its condition may end.
-Use = Literal["data", "index", "trips", "ended", "other"]
+#: `divided`: data that is divided, or divides; `ended`: the trip count of a Loop that its condition
+#: may end.
+Use = Literal["data", "divided", "index", "trips", "ended", "other"]
 Uses = Mapping[str, frozenset[Use]]
 #: Whole numbers of any size are undefined in these, or end the process.
-_DELICATE = frozenset({"Div", "Mod", "Pow", "BitShift"})
+_DELICATE = frozenset({"Pow", "BitShift"})
+#: Zero as the second operand, and the least number by -1, end the process.
+_DIVIDING = frozenset({"Div", "Mod"})
 #: Where a position from the end is taken.
 _AXES = frozenset({"CumSum", "Squeeze", "Unsqueeze", "Slice"})
+_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 _INDEXED = frozenset(
     {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "OneHot"}
 )
@@ -31,21 +35,31 @@ _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
 _NUMBERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL})
 
 
+#: The inputs whose elements are in a value, and whether as floats, by the name of the value.
+_Held = dict[str, frozenset[tuple[str, bool]]]
+_NONE: frozenset[tuple[str, bool]] = frozenset()
+
+
 def uses_of(model: ModelProto) -> Uses:
-    """The uses of each input's elements, as far as they are followed: through the main graph."""
+    """The uses of each input's elements, followed through the main graph and its bodies."""
     uses: dict[str, set[Use]] = {value.name: set() for value in model.graph.input}
-    #: The inputs whose elements are in a value, and whether as floats.
-    held: dict[str, frozenset[tuple[str, bool]]] = {
-        name: frozenset({(name, False)}) for name in uses
-    }
-    for node in model.graph.node:
-        inputs = {name: held.get(name, frozenset()) for name in node.input if name}
+    _follow(model.graph, {name: frozenset({(name, False)}) for name in uses}, uses)
+    return {name: frozenset(found) for name, found in uses.items()}
+
+
+def _follow(graph: GraphProto, held: _Held, uses: Mapping[str, set[Use]]) -> None:
+    """Add the uses in a graph, and to `held` what its values hold."""
+    for node in graph.node:
+        inputs = {name: held.get(name, _NONE) for name in node.input if name}
         for position, name in enumerate(node.input):
             for origin, floats in inputs.get(name, ()):
-                use = _use(node, position, model.graph)
+                use = _use(node, position, graph)
                 if op_of(node) == "Cast" and floats and attribute(node, "to", 0) not in _FLOATS:
                     use = "other"
                 uses[origin].add(use)
+        if op_of(node) in _CONTROL_FLOW:
+            _follow_bodies(node, held, uses)
+            continue
         for name in set(scope.free_names(node)) - set(node.input):
             for origin, _ in held.get(name, ()):
                 uses[origin].add("other")
@@ -54,7 +68,33 @@ def uses_of(model: ModelProto) -> Uses:
             if op_of(node) == "Cast" and attribute(node, "to", 0) not in _NUMBERS:
                 made = frozenset((origin, True) for origin, _ in made)
             held.update(dict.fromkeys(filter(None, node.output), made))
-    return {name: frozenset(found) for name, found in uses.items()}
+
+
+def _follow_bodies(node: NodeProto, held: _Held, uses: Mapping[str, set[Use]]) -> None:
+    """The same for an If, or a loop, whose body is followed until what it carries holds no more."""
+    op = op_of(node)
+    for _, body in scope.subgraphs(node):
+        first = 1 if op == "Loop" else 0  # of the outputs, the condition comes first
+        states = len(body.input) - (attribute(node, "num_scan_inputs", 1) if op == "Scan" else 0)
+        fed = list(node.input)[-len(body.input) :] if body.input else []
+        entering = {
+            value.name: held.get(name, _NONE) for value, name in zip(body.input, fed, strict=False)
+        }
+        if op == "Loop":  # the number of an iteration is small however large the trip count is
+            entering[body.input[0].name] = _NONE
+        while True:
+            inner = {**held, **entering}
+            _follow(body, inner, uses)
+            left = [inner.get(value.name, _NONE) for value in body.output]
+            carried = zip(body.input[2 * first : states], left[first:], strict=False)
+            more = {value.name: entering.get(value.name, _NONE) | new for value, new in carried}
+            if op == "If" or all(entering.get(name, _NONE) == new for name, new in more.items()):
+                break
+            entering |= more
+        for origin, _ in left[0] if op == "Loop" else ():
+            uses[origin].add("other")  # it may decide how many iterations there are
+        for name, made in zip(node.output, left[first:], strict=False):
+            held[name] = held.get(name, _NONE) | made
 
 
 def _use(node: NodeProto, position: int, graph: GraphProto) -> Use:
@@ -68,8 +108,10 @@ def _use(node: NodeProto, position: int, graph: GraphProto) -> Use:
         return "index" if position == index else "other" if op == "OneHot" else "data"
     if position in traits.fixed:
         return "index" if op in _AXES or op.startswith("Reduce") else "other"
-    if op == "If" and position == 0:
+    if op in _CONTROL_FLOW:  # what a body does with it is followed
         return "data"
+    if op in _DIVIDING:
+        return "divided"
     safe = traits != UNKNOWN and traits.fails not in (Fails.OPEN, Fails.INDICES)
     return "data" if safe and op not in _DELICATE else "other"
 
@@ -79,11 +121,16 @@ def are_data(uses: frozenset[Use] | None) -> bool:
     return uses is not None and uses <= {"data"}
 
 
+def are_numbers(uses: frozenset[Use] | None) -> bool:
+    """Return whether elements may be any numbers but zero and the ends of their type."""
+    return uses is not None and uses <= {"data", "divided"}
+
+
 def are_indices(uses: frozenset[Use] | None) -> bool:
     """Return whether elements may be negative indices, which count from the end."""
-    return uses is not None and "index" in uses and uses <= {"data", "index"}
+    return uses is not None and "index" in uses and uses <= {"data", "divided", "index"}
 
 
 def are_trips(uses: frozenset[Use] | None) -> bool:
     """Return whether an element is a trip count and no size."""
-    return bool(uses) and not (uses or frozenset()) & {"index", "other"} and not are_data(uses)
+    return bool(uses) and not (uses or frozenset()) & {"index", "other"} and not are_numbers(uses)

@@ -49,6 +49,9 @@ _ROUNDS_ONCE = frozenset(_ROUNDS_ONCE_OPS.split())
 _BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _ARITHMETIC = frozenset({"Add", "Cast", "CastLike", "Div", "Mul", "Reciprocal", "Sqrt", "Sub"})
 _DEFINED = (_EXACT - _BODIES) | _ARITHMETIC
+#: What gives some numbers to the last bit, as 2.5 of a quarter: no rounding decides what becomes of
+#: their halves.
+_SCALES = frozenset({"Div", "Mul"})
 
 #: What kernels approximate to within an absolute error, its values lying about 1.
 _APPROXIMATED = frozenset(
@@ -143,6 +146,8 @@ class Roundings:
             return [self._opened(result) for result in results]
         if op in _WAVES:
             return [self._blurred(result) for result in results]
+        if op in _SCALES:
+            return [_unless_exact(op, operands, results[0], self.moved(results[0]))]
         least = _ABSOLUTE_UNITS if op in _APPROXIMATED else 0.0
         return [self.moved(result, least, within) for result in results]
 
@@ -207,6 +212,17 @@ class Roundings:
             return np.asarray(self._rng.choice(steps, array.shape))
         self._place += size
         return steps[self._place - size : self._place].reshape(array.shape)
+
+
+def _unless_exact(op: str, operands: Sequence[Value], result: Any, moved: Value) -> Any:
+    """A product or quotient, moved where it was rounded, as far as doubles tell."""
+    value = np.asarray(result)
+    if not is_float(value.dtype) or value.dtype.itemsize > 4:
+        return moved
+    left, right, own = (np.asarray(part, np.float64) for part in (*operands, value))
+    with np.errstate(all="ignore"):
+        exact = own * right == left if op == "Div" else left * right == own
+    return np.where(exact, value, np.asarray(moved))
 
 
 def _is_wider(left: Value, right: Value) -> bool:

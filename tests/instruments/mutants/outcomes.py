@@ -1,17 +1,22 @@
 """Faults seeded into outcomes: pairs of a right model and one that is wrong on few inputs.
 
 They were written before it was measured which of them verification finds, and inputs are drawn
-without a look at them. `OUT_OF_REACH` says why some are not found.
+without a look at them. `OUT_OF_REACH` says why some are not found. Those that are written out as
+models (`written_values.py`, `written_loops.py`) have a witness.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tests.instruments.mutants.rare_outcomes import rare_pairs
+from tests.instruments.mutants.written_loops import WRITTEN_LOOPS
+from tests.instruments.mutants.written_values import WRITTEN_VALUES
+from tests.written import changed
 
 HEAD = "(float[B,T] x, int64 n, int64[B] k) => (float[B,T] y, int64[B] m)"
 SIZES_OF_X = """
@@ -35,12 +40,13 @@ ORIGINALS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A right model, and a wrong one."""
+    """A right model, a wrong one, and inputs that tell them apart, if those are known."""
 
     kind: str
     name: str
     before: str
     after: str
+    witness: Mapping[str, Any] | None = None
 
 
 def pairs() -> Iterator[Pair]:
@@ -63,6 +69,15 @@ def pairs() -> Iterator[Pair]:
             yield Pair(kind, name, text.replace("@", right), text.replace("@", wrong))
     for kind, name, original, faulty in rare_pairs():
         yield Pair(kind, name, original, faulty)
+    yield from written_pairs()
+
+
+def written_pairs() -> Iterator[Pair]:
+    """Those that are written out as models, with their witnesses."""
+    for kind, cases in {**WRITTEN_VALUES, **WRITTEN_LOOPS}.items():
+        for name, (right, wrong, witness) in cases.items():
+            after = wrong if isinstance(wrong, str) else changed(right, wrong)
+            yield Pair(kind, name, right, after, witness)
 
 
 def _int(name: str, value: int) -> str:
@@ -304,6 +319,9 @@ OUT_OF_REACH = {
     "T > 128, scanned": _NOT_LONG,
     "B >= 129, scanned": _NOT_LONG,
     "beyond 2,000 elements, scanned": _NOT_LONG,
+    "the number of bits": "a number that ends a loop is drawn small: it may count iterations",
+    "a decimal that is equal": "the decimal is rounded, so it may be on either side of another one",
+    "a quantized half": "the quotient of a QuantizeLinear may be rounded to either side",
 }
 
 

@@ -183,6 +183,27 @@ def test_a_certificate_of_one_pair_shows_nothing_of_another() -> None:
         Certificate.read(json.dumps(values)).check(*other)
 
 
+def test_the_choices_of_a_false_proof_show_nothing() -> None:
+    """Those that once proved `einsum_broadcasts`, with the digests of these models."""
+    before = FOLDER.parent / "tests/verify/prove/false_proofs/einsum_broadcasts.before.onnxtxt"
+    pair = sides(before)
+    answers = {
+        "condition": "Einsum(x[i], z[i]) answers",
+        "digest": "9ae9c274a985b215d392c34ee172e555b9c99839c9e62cdd74642c58fc52bc5d",
+        "holds": True,
+    }
+    case = {"decisions": [], "relations": [], "splits": [], "certain": True}
+    values = json.loads(certified(FOLDER / "lower/sum.before.onnxtxt") or "")
+    values["before"], values["after"] = map(digest, pair)
+    values["choices"]["manner"] = {"written_out": True, "regrouped": False, "distributed": False}
+    values["choices"]["cases"] = [
+        {**case, "ends": "divided", "by": answers},
+        {**case, "decisions": [answers], "ends": "equal", "by": None, "certain": False},
+    ]
+    with pytest.raises(DoesNotHold, match="nothing on the case"):
+        Certificate.read(json.dumps(values)).check(*pair)
+
+
 @pytest.mark.parametrize("end", [0, 1, 200, -1])
 def test_a_truncated_certificate_is_none(end: int) -> None:
     text = certified(FOLDER / "lower/sum.before.onnxtxt") or ""

@@ -90,8 +90,20 @@ _VECTORS: dict[str, tuple[int, ...]] = {
     "Pad": (1, 3),
     "Slice": (1, 2, 3, 4),
 }
-#: Raised where what a kernel computes is no plain arithmetic.
-_NO_ARITHMETIC = (TypeError, AttributeError, ValueError, NotImplementedError, CannotRun)
+#: Raised where what a kernel computes is no plain arithmetic; on numbers it did not fail.
+_NO_ARITHMETIC = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    CannotRun,
+    LookupError,
+    ModelFailed,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+#: In place of an output that a kernel leaves out.
+_LEFT_OUT = np.zeros(0)
 
 
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
@@ -163,7 +175,7 @@ class Operator:
         open_ = {n for n, one in enumerate(arrays) if one is not None and fed[n] is None}
         if not open_ and not self.is_random:
             self._refuse_what_is_open(fed)
-            return list(map(self.terms.lift, self.plain(fed, frame)))
+            return list(map(self.terms.lift, self._results(fed, frame)))
         free = {n for n, one in enumerate(arrays) if one is not None and self._is_free(n, one)}
         for place in open_:
             one = arrays[place]
@@ -171,12 +183,17 @@ class Operator:
             is_free = place in free
             fed[place] = self.terms.known(one, any_other) if is_free else self.terms.concrete(one)
         self._refuse_what_is_open(fed)
-        witness = [self.terms.concrete(one) for one in self.plain(list(fed), frame)]
+        witness = [self.terms.concrete(one) for one in self._results(list(fed), frame)]
         if self.op in _OF_SHAPES:
             return list(map(self.terms.lift, witness))
         made = self._made(_Run(arrays, free, fed, witness, frame))
-        pairs = zip(made, witness, strict=False)  # a function may have more outputs than the node
+        pairs = zip(made, witness, strict=False)
         return [self.terms.filled(ids.reshape(like.shape), like.dtype) for ids, like in pairs]
+
+    def _results(self, operands: list[Any], frame: Frame) -> list[Any]:
+        """The results of the plain kernel, as many as the node has; a function may have more."""
+        made = self.plain(operands, frame)[: self.call.outputs]
+        return [_LEFT_OUT if one is None else one for one in made]
 
     @cached_property
     def _meaning(self) -> tuple[int, tuple[object, ...]]:
@@ -226,7 +243,7 @@ class Operator:
         computes = self.call.get("reduction", "none") != "none" or "value" in self.call.attributes
         if self.op in _MOVES and not computes:  # a Pad to opset 10 has its value as an attribute
             moved = [one if place in run.free else run.fed[place] for place, one in enumerate(ids)]
-            return self.plain(list(moved), run.frame)
+            return self._results(list(moved), run.frame)
         if self.op in _ELEMENTWISE:
             self._answers(run)
             return [self._elementwise(ids, run.witness[0])]
@@ -331,7 +348,7 @@ class Operator:
             for place, one in enumerate(run.arrays)
         ]
         try:
-            pairs = zip(self.plain(list(given), run.frame), run.witness, strict=True)
+            pairs = zip(self._results(list(given), run.frame), run.witness, strict=True)
             made = [from_elements(self.terms, one, like.dtype) for one, like in pairs]
         except _NO_ARITHMETIC:
             return None

@@ -15,8 +15,8 @@ from passes.verify.reference.value_types import blank, element_dtype
 
 #: The number that kernels fill arrays with: the zero of the dtype.
 FILL = 0
-#: Terms of a pair of models.
-_MOST = 400_000
+#: Terms of a pair of models, and elements of an array.
+_MOST, _MOST_ELEMENTS = 400_000, 1 << 20
 
 #: Max and Min of whole numbers besides: of floats, the first or the second zero is taken.
 _COMMUTATIVE = frozenset({*COMMUTE, "And", "Or"})
@@ -153,6 +153,8 @@ class Terms:
             return [self.lift(one) for one in value]
         if value is None:
             return None
+        if value.size > _MOST_ELEMENTS:
+            raise NotShown("budget", f"an array of {value.size} elements is too large")
         if value.dtype.names is not None:
             return self.filled(numbers(value), element_dtype(value.dtype))
         known = self._lifted.get(id(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -357,12 +358,9 @@ def pad(call: Call) -> list[Array]:
     x, algebra = call.array(0), call.algebra
     if (call.attributes["mode"] or b"constant") != b"constant":
         raise call.cannot("operator", "the mode of Pad is not modelled")
-    listed = call.attributes.get("pads")
-    if listed is not None:
-        pads = [algebra.whole(one) for one in listed]
+    if call.attributes.get("pads") is not None:
         fill = algebra.literal(x.dtype, np.dtype(x.dtype).type(call.attributes["value"]))
     else:
-        pads = call.evaluator.whole_numbers(call.array(1)).items()
         given = call.optional(2)
         zero = False if x.dtype == BOOL else 0
         fill = (
@@ -370,25 +368,36 @@ def pad(call: Call) -> list[Array]:
             if given is None
             else given.scalar()
         )
-    chosen = call.numbers(3, "axes")
-    axes = call.axes(range(x.rank) if chosen is None else chosen, x.rank)
-    if len(pads) != 2 * len(axes):
-        raise call.cannot("axis", "there are not two widths for each axis")
-    before = dict(zip(axes, pads, strict=False))
-    after = dict(zip(axes, pads[len(axes) :], strict=False))
-    shape = list(x.shape)
-    for axis in axes:
-        for width in (before[axis], after[axis]):
-            call.evaluator.given(algebra.ge0(width), "a width is not negative")
-        shape[axis] = algebra.add(algebra.add(shape[axis], before[axis]), after[axis])
+    widths, shape = padded(call)
+    for width in chain(*widths.values()):
+        call.evaluator.given(algebra.ge0(width), "a width is not negative")
 
     def get(indices: Sequence[Term]) -> Term:
         at, inside = list(indices), []
-        for axis in axes:
-            at[axis] = algebra.sub(at[axis], before[axis])
+        for axis, (before, _) in widths.items():
+            at[axis] = algebra.sub(at[axis], before)
             low = algebra.ge0(at[axis])
             high = algebra.ge0(algebra.sub(algebra.sub(x.shape[axis], algebra.one), at[axis]))
             inside += [low, high]
         return algebra.ite(algebra.all(inside), x.at(at), fill)
 
     return moved(x, shape, get)
+
+
+def padded(call: Call) -> tuple[dict[int, tuple[Term, Term]], list[Term]]:
+    """The widths before and after each axis that a Pad names, and the sizes with them."""
+    x, listed = call.array(0), call.attributes.get("pads")
+    pads = (
+        call.evaluator.whole_numbers(call.array(1)).items()
+        if listed is None
+        else [call.algebra.whole(one) for one in listed]
+    )
+    chosen = call.numbers(3, "axes")
+    axes = call.axes(range(x.rank) if chosen is None else chosen, x.rank)
+    if len(pads) != 2 * len(axes):
+        raise call.cannot("axis", "there are not two widths for each axis")
+    widths = dict(zip(axes, zip(pads, pads[len(axes) :], strict=False), strict=True))
+    shape = list(x.shape)
+    for axis, both in widths.items():
+        shape[axis] = call.algebra.add(shape[axis], call.algebra.add(*both))
+    return widths, shape

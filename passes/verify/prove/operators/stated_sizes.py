@@ -8,9 +8,12 @@ from collections.abc import Callable
 from passes.ir.operator_traits import Shape, traits_of
 from passes.verify.prove.evaluator import Call
 from passes.verify.prove.operators.elementwise import broadcast, joint
+from passes.verify.prove.operators.layout import padded
 from passes.verify.prove.terms.arrays import Array
 from passes.verify.prove.terms.term import Term
 
+#: Operators that spread an operand along an axis that is not its last one.
+_ALONG_AXIS = frozenset({"DequantizeLinear", "InstanceNormalization", "QuantizeLinear"})
 #: The sizes of an output, None where one is unknown.
 Sizes = tuple[Term | None, ...]
 
@@ -29,15 +32,19 @@ def stated_sizes(call: Call, place: int) -> Sizes | None:
         return broadcast(call, *given)[0].shape
     if traits.shape in (Shape.ELEMENTWISE, Shape.KEPT):
         # executors broadcast some operands either way, but none of those of a move
-        kept = traits.only_moves or all(_fits(one, given[0]) for one in given)
+        alone = call.op in _ALONG_AXIS
+        kept = traits.only_moves or all(_fits(one, given[0], alone=alone) for one in given[1:])
         return given[0].shape if kept else None
     return None
 
 
-def _fits(one: Array, whole: Array) -> bool:
-    """Return whether an array broadcasts to the sizes of another one for certain."""
+def _fits(one: Array, whole: Array, *, alone: bool) -> bool:
+    """Return whether an array broadcasts to the sizes of another one for certain; `alone`: wherever
+    its axes are."""
     pairs = zip(reversed(one.shape), reversed(whole.shape), strict=False)
-    return one.rank <= whole.rank and all(size in (own, one.algebra.one) for size, own in pairs)
+    return one.rank <= whole.rank and all(
+        size is one.algebra.one or (size is own and not alone) for size, own in pairs
+    )
 
 
 def _top_k(call: Call) -> Sizes:
@@ -51,13 +58,8 @@ def _top_k(call: Call) -> Sizes:
     return (*x.shape[:axis], kept, *x.shape[axis + 1 :])
 
 
-def _pad(call: Call) -> Sizes | None:
-    x, add = call.array(0), call.algebra.add
-    given = call.numbers(1, "pads")
-    if given is None or len(given) != 2 * x.rank or call.optional(3) is not None:
-        return None
-    widths = map(call.algebra.whole, map(sum, zip(given[: x.rank], given[x.rank :], strict=True)))
-    return tuple(map(add, x.shape, widths))
+def _pad(call: Call) -> Sizes:
+    return tuple(padded(call)[1])
 
 
 def _einsum(call: Call) -> Sizes | None:

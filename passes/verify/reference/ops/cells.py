@@ -97,9 +97,12 @@ def run_cells(
 
     `operands` are X, W, R, B and sequence_lens; `cell` makes the step of one direction from
     its weights; `names` are the default activations. Raises ValueError for a bad direction, an
-    initial state of another batch, and lengths outside of 0..T.
+    initial state of another batch, lengths outside of 0..T, and X, W or R of another rank.
     """
     x, w, r, b, lengths = operands
+    for name, one in (("X", x), ("W", w), ("R", r)):
+        if one.ndim != 3:
+            raise ValueError(f"{name} has {one.ndim} axes, not 3")
     batch_first = bool(call.get("layout", 0))
     if batch_first:
         x = np.swapaxes(x, 0, 1)

@@ -11,23 +11,27 @@ import ml_dtypes
 import numpy as np
 
 from passes.ir.operators import op_of
-from passes.verify.executor import Array, CannotRun
+from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
-from passes.verify.reference.ops.layout import normalized
+from passes.verify.reference.ops.layout import normalized, see_room
 from passes.verify.reference.registry import ByFunctionBody, Call, implements
-
-#: Numbers in a Range: more take gigabytes, and whether there is room is for no machine to decide.
-_LONGEST = 1 << 26
 
 
 @implements("Range")
 def range_of(call: Call, start: Array, limit: Array, delta: Array) -> Any:
-    """Range-11 and later: CannotRun for more numbers than a machine need have room for."""
+    """Range-11 and later: CannotRun for more numbers than there need be room for."""
     if start.size == limit.size == delta.size == 1 and delta.item():
         steps = (limit.item() - start.item()) / delta.item()
-        if _LONGEST < steps < float("inf"):
-            raise CannotRun(f"a Range of {steps:.0f} numbers is longer than {_LONGEST}")
+        if np.isfinite(steps):
+            see_room(call, [max(0, int(steps))])
     return call.onnx(start, limit, delta)
+
+
+@implements("ConstantOfShape")
+def constant_of_shape(call: Call, sizes: Array) -> Any:
+    """ConstantOfShape-9 and later: CannotRun for more elements than there need be room for."""
+    see_room(call, sizes.reshape(-1).tolist())
+    return call.onnx(sizes)
 
 
 @implements("TopK", since=10)
@@ -50,6 +54,7 @@ def tile(call: Call, x: Array, repeats: Array) -> Any:
     """Tile-6 and -13: ValueError unless there is one repeat, not negative, per dimension."""
     if repeats.shape != (x.ndim,) or (repeats < 0).any():
         raise ValueError(f"repeats {repeats.tolist()} for {x.ndim} dimensions")
+    see_room(call, [*x.shape, *repeats.tolist()])
     return call.onnx(x, repeats)
 
 
@@ -123,6 +128,8 @@ def product(a: Array, b: Array) -> Array:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
+        if rows.shape[-1] != columns.shape[-2]:  # einsum broadcasts them
+            raise ValueError(f"matrices of shapes {a.shape} and {b.shape} have no product")
         wide = np.promote_types(a.dtype, np.float32)  # in which numpy adds float16 up, too
         with np.errstate(all="ignore"):
             found = np.einsum("...ij,...jk->...ik", rows.astype(wide), columns.astype(wide))

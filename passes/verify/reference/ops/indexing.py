@@ -6,7 +6,7 @@ import numpy as np
 
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
-from passes.verify.reference.ops.layout import normalized
+from passes.verify.reference.ops.layout import normalized, see_room
 from passes.verify.reference.registry import Call, implements
 
 
@@ -109,7 +109,8 @@ def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
 
 
 @implements("Expand", since=8)
-def expand(_: Call, x: Array, shape: Array) -> Array:
+def expand(call: Call, x: Array, shape: Array) -> Array:
     """Expand-8 and -13; onnx's kernel multiplies by one, and so changes complex -0.0 and Inf."""
     sizes = np.broadcast_shapes(x.shape, tuple(int(size) for size in shape))
+    see_room(call, sizes)
     return np.broadcast_to(x, sizes).copy()

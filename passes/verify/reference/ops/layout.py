@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from passes.verify.executor import Array
+from passes.ir.operators import op_of
+from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.registry import Call, implements
+
+#: Elements of an array: more take gigabytes, and whether there is room is for no machine to decide.
+_MOST = 1 << 26
+
+
+def see_room(call: Call, sizes: Sequence[int]) -> None:
+    """CannotRun if an array of these sizes has more elements than there need be room for."""
+    if math.prod(max(size, 0) for size in sizes) > _MOST:
+        raise CannotRun(f"the result of {op_of(call.node)}, {[*sizes]}, is too large")
 
 
 def normalized(axes: list[int], rank: int) -> list[int]:
@@ -93,7 +104,7 @@ def _equal(call: Call, length: int, count: int) -> list[int]:
 def pad_by_attributes(call: Call, x: Array) -> Array:
     """Pad-2: `pads` and `value` are attributes."""
     pads = call.get("pads") or call.get("paddings")
-    return _padded(x, list(pads), call.get("value", 0.0), call.get("mode", "constant"))
+    return _padded(call, x, list(pads), call.get("value", 0.0))
 
 
 @implements("Pad", since=11)
@@ -106,7 +117,7 @@ def pad(
         amounts = _spread(amounts, normalized([int(axis) for axis in axes], x.ndim), x.ndim)
     blank = "" if x.dtype == object else 0
     fill = blank if value is None or value.size == 0 else value.reshape(()).item()
-    return _padded(x, amounts, fill, call.get("mode", "constant"))
+    return _padded(call, x, amounts, fill)
 
 
 def _spread(amounts: list[int], axes: list[int], rank: int) -> list[int]:
@@ -119,29 +130,32 @@ def _spread(amounts: list[int], axes: list[int], rank: int) -> list[int]:
     return whole
 
 
-def _padded(x: Array, amounts: list[int], fill: float | str, mode: str) -> Array:
+def _padded(call: Call, x: Array, amounts: list[int], fill: float | str) -> Array:
+    mode = call.get("mode", "constant")
     if len(amounts) != 2 * x.ndim:
         raise ValueError(f"{len(amounts)} amounts for {x.ndim} dimensions")
     pairs = list(zip(amounts[: x.ndim], amounts[x.ndim :], strict=True))
-    if any(front + back + length < 0 for (front, back), length in zip(pairs, x.shape, strict=True)):
-        raise ValueError(f"{amounts} cuts off more than there is of shape {x.shape}")
-    cut = x[
-        tuple(
-            slice(max(0, -front), length - max(0, -back))
-            for (front, back), length in zip(pairs, x.shape, strict=True)
-        )
-    ]
     widths = [(max(0, front), max(0, back)) for front, back in pairs]
-    if mode == "constant":
-        return np.pad(cut, widths, mode="constant", constant_values=np.array(fill, x.dtype))
+    see_room(call, [n + sum(width) for n, width in zip(x.shape, widths, strict=True)])
+    if mode == "constant":  # a cut may reach into what is added at the other end
+        return _cut(np.pad(x, widths, constant_values=np.array(fill, x.dtype)), pairs)
+    cut = _cut(x, pairs)
     if mode == "reflect":
         if any(
             max(width) >= max(1, length) for width, length in zip(widths, cut.shape, strict=True)
         ):
             raise ValueError(f"reflecting {widths} reaches beyond shape {cut.shape}")
         return np.pad(cut, widths, mode="reflect")
-    if mode == "edge":
-        return np.pad(cut, widths, mode="edge")
-    if mode == "wrap":
-        return np.pad(cut, widths, mode="wrap")
+    if mode in ("edge", "wrap"):
+        return np.pad(cut, widths, mode)
     raise ValueError(f"mode {mode!r} is none of constant, reflect, edge, wrap")
+
+
+def _cut(x: Array, pairs: list[tuple[int, int]]) -> Array:
+    """Without the elements that negative amounts cut off; ValueError for more than there are."""
+    ends = [
+        (-min(0, front), n + min(0, back)) for (front, back), n in zip(pairs, x.shape, strict=True)
+    ]
+    if any(begin > end for begin, end in ends):
+        raise ValueError(f"{pairs} cuts off more than there is of shape {x.shape}")
+    return x[tuple(slice(begin, end) for begin, end in ends)]
