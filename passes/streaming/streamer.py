@@ -57,9 +57,8 @@ def streamed(*ops: str) -> Callable[[Rule], Rule]:
 class Slot:
     """A state of a node: the names of its input and its output, and what it starts with.
 
-    That is the value `source` of the original, or, where `fill` is given, a tensor of that number,
-    shaped as `source` is, but for `axis`, along which it has so many `frames`, if that is given.
-    `each` is the name of what holds it after each frame, if that is wanted.
+    The initial value is `source`, or a tensor of `fill` in its shape, with `frames` along `axis`.
+    `each` names the value after each frame, if it is wanted.
     """
 
     input: str
