@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from passes.check.wording import count
 from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of, path_of
+from passes.loops.alike import pattern_of
 from passes.measuring.measured import Measured
 from passes.rule import Edit
 from passes.targets.finding import Finding, described
@@ -26,6 +29,8 @@ Outcome = Literal["rewritten", "refused"]
 _FEW_UNREACHED = 3
 #: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
+#: A name in a sentence.
+_NAME = re.compile("'[^']*'")
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,8 @@ class Checked:
             if count
         ]
         cases += [
-            f"{count} in {name} against the reference" for name, count in self.crossed.items()
+            f"{count} with the new model in {name}, the original in reference"
+            for name, count in self.crossed.items()
         ]
         if self.verdict != "verified":
             return f"{self.verdict} ({self.reason})"
@@ -99,7 +105,7 @@ class Checked:
 class Record:
     """One site that a rule considered; `loop` is the path of the innermost loop that it is or lies
     in, else that of the main graph or function, `value` the first output of that loop: paths may
-    change from round to round."""
+    change from round to round. `regroups`: floats are summed in another order."""
 
     rule: str
     path: str
@@ -114,6 +120,7 @@ class Record:
     extras: Sequence[Extra] = ()
     loop: str = ""
     value: str = ""
+    regroups: bool = False
 
     @classmethod
     def rewritten(cls, rewritten: Rewritten, checked: Checked | None) -> Record:
@@ -130,6 +137,7 @@ class Record:
             extras=written.extras if isinstance(written, Edit) else (),
             loop=loop,
             value=value,
+            regroups=isinstance(written, Edit) and written.regroups,
         )
 
     @classmethod
@@ -299,7 +307,7 @@ def _unreached_lines(unreached: Sequence[str], verbose: bool) -> list[str]:
     """Return lines on events of the original that no case reached; in short unless `verbose`."""
     shown = unreached if verbose else unreached[:_FEW_UNREACHED]
     more = len(unreached) - len(shown)
-    lines = [f"          not reached: {place}" for place in shown]
+    lines = [f"          not tested: {place}" for place in shown]
     if more:
         lines[-1] += f" (and {more} more)"
     return lines
@@ -321,8 +329,22 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     for record in records:
         if record.outcome == "rewritten" and record.rule != "opset":
             groups.setdefault((record.rule, record.loop), []).append(record)
-    lines = [_group_line(rule, loop, group) for (rule, loop), group in groups.items()]
-    return lines + [f"  {extra}" for extra in summed(records)]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (rule, loop), group in groups.items():
+        path, done = _group_line(loop, group)
+        alike.setdefault((rule, done), []).append(path)
+    lines = [f"  {rule}: {_places(paths)}{done}" for (rule, done), paths in alike.items()]
+    lines += [f"  {extra}" for extra in summed(records)]
+    regrouped = {record.loop for record in records if record.regroups}
+    if regrouped:
+        where = count(len(regrouped), "loop")
+        lines.append(f"  sums of floats are regrouped in {where}; --keep-order keeps their order")
+    return lines
+
+
+def _places(paths: Sequence[str]) -> str:
+    """A path, or the number of several and a pattern that they match."""
+    return f"{len(paths)} x {pattern_of(paths)}" if len(paths) > 1 else paths[0]
 
 
 def summed(records: Sequence[Record]) -> list[Extra]:
@@ -334,34 +356,41 @@ def summed(records: Sequence[Record]) -> list[Extra]:
     return [Extra(count, *purpose) for purpose, count in extras.items()]
 
 
-def _group_line(rule: str, loop: str, group: Sequence[Record]) -> str:
+def _group_line(loop: str, group: Sequence[Record]) -> tuple[str, str]:
+    """Return the path of what a rule rewrote in a loop, and what it did there."""
     first, *others = group
+    path = loop if others else first.path
     if not others:
-        done = f"{first.path} ({first.op}), {first.note}"
+        done = f" ({first.op}), {first.note}"
     elif all(record.path == loop for record in group):
-        done = f"{loop} ({first.op}), {len(group)} times"
+        done = f" ({first.op}), {len(group)} times"
     else:
-        done = f"{loop}, {len(group)} nodes"
+        done = f", {len(group)} nodes"
     verdicts = Counter(record.checked.verdict for record in group if record.checked is not None)
     if len(verdicts) < 2:
-        return f"  {rule}: {done}" + "".join(f"; {verdict}" for verdict in verdicts)
-    return f"  {rule}: {done}; " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
+        return path, done + "".join(f"; {verdict}" for verdict in verdicts)
+    return path, f"{done}; " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
 
 
 def _refusal_lines(refusals: Sequence[Record], verbose: bool) -> list[str]:
-    """A refusal; those of one code, rule and loop are one unless it is `verbose`."""
+    """A refusal; those of one code, rule and loop are one unless it is `verbose`, and those of
+    several loops whose sentences differ in names alone."""
     groups: dict[tuple[str | int, ...], list[Record]] = {}
+    more: dict[int, str] = {}
     for number, record in enumerate(refusals):
         key = (number,) if verbose else (record.rule, record.loop, record.code)
         groups.setdefault(key, []).append(record)
-    lines = []
-    for first, *others in groups.values():
-        more = f" (and {len(others)} more)" if others else ""
-        lines.append(
-            f"  refused {first.path} ({first.op}): {first.sentence}{more} "
-            f"[rule {first.rule}, code {first.code}]"
-        )
-    return lines
+    alike: dict[tuple[str | int, ...], list[Record]] = {}
+    for number, (first, *others) in enumerate(groups.values()):
+        same = (first.rule, first.code, first.op, len(others))
+        alike.setdefault((*same, number * verbose, _NAME.sub("", first.sentence)), []).append(first)
+        more[id(first)] = f" (and {len(others)} more)" if others else ""
+    return [
+        f"  refused {_places([one.path for one in equal])} ({equal[0].op}): "
+        f"{pattern_of([one.sentence for one in equal])}{more[id(equal[0])]} "
+        f"[rule {equal[0].rule}, code {equal[0].code}]"
+        for equal in alike.values()
+    ]
 
 
 def _step_lines(records: Sequence[Record]) -> list[str]:

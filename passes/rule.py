@@ -93,7 +93,8 @@ class Edit:
     it. `context` are nodes before the site, in order, on which the proof of the rewrite depends:
     when it is verified, both sides have them. `extras` count the nodes for each
     purpose, and name the option that leaves them out: `Author.extras` counts them. `claim` is what
-    else verification must know, for a few rules.
+    else verification must know, for a few rules. `regroups`: floats are summed, multiplied or
+    compared in another order, which an operator or loop specified.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -106,6 +107,7 @@ class Edit:
     annotations: tuple[TensorAnnotation, ...] = ()
     extras: tuple[Extra, ...] = ()
     claim: Claim = Claim()
+    regroups: bool = False
 
 
 Rewrite = Callable[[Site], Edit]

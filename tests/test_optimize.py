@@ -364,7 +364,7 @@ def test_a_while_stays_which_some_targets_may_have(
     assert out.exists() == (expected == 0)
     stays = "main/loop_0 stays [condition]"
     if target != "onnxruntime":
-        stays = f"1 thing is in the way of {target}"
+        stays = f"1 problem on {target}"
     assert (f"{stays}, and --strict was given" in output) == (expected == 3)
     assert run("optimize", path, "--target", target, "-o", out, "--force")[0] == 0
 

@@ -77,7 +77,7 @@ def sequence_map_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def _is_sequence(ctx: Conversion, name: str) -> bool:
     known = ctx.type_of(name)
     if known is None:
-        raise ctx.refused("unknown-type", f"whether {name!r} is a sequence is not known")
+        raise ctx.refused("unknown-type", f"the type of {name!r} is unknown: it may be a sequence")
     return bool(known.HasField("sequence_type"))
 
 

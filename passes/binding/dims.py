@@ -16,6 +16,7 @@ from onnx import (
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
 from passes.analysis.integers.integers import Integers
 from passes.engine.full_check import full_objection
+from passes.engine.site import Site
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.scope import output_names, scopes
@@ -124,7 +125,7 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int | str]) -> None
     scopes_known = [scope for scope, _ in declarations(known.proto)]
     for scope, (_, dims) in zip([scopes_known[0], *scopes_known], declared, strict=True):
         if dims and not isinstance(scope.outermost.owner, FunctionProto):
-            integers = Integers.of(known, scope)
+            integers = Integers(Site.of_graph(known, scope))
             for named in dims:
                 symbol = named.of(known.types.within(scope, named.value))
                 size = integers.fixed_size(named.value, named.position)

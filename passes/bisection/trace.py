@@ -151,7 +151,7 @@ class Trace:
         return (moment.run for moment in self.moments if moment.ended)
 
     def again(self, serial: int) -> Value:
-        """A value for which there was no room; with it, those after it are held."""
+        """Trace again, and keep this value and the later ones, which did not fit."""
         if self._later is None or not self._later.instances[serial].held:
             self._later = None
             self._later = trace(self.model, self.feeds, self.base_dir, self.memory, start=serial)

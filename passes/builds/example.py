@@ -68,13 +68,12 @@ budget = 60
 
 def example(models: Sequence[Path]) -> str:
     """The text of a file for the models below a folder."""
-    folders = sorted({model.parts[0] if len(model.parts) > 1 else "" for model in models})
-    folders = [
-        folder
-        for folder in folders
+    folders = {(model.parts[0] if len(model.parts) > 1 else "", model.suffix) for model in models}
+    patterns = [
+        f"{glob.escape(folder)}/**/*{suffix}" if folder else f"*{suffix}"
+        for folder, suffix in sorted(folders)
         if not folder.startswith(".") and folder != "build" and ".reproducer" not in folder
     ]
-    patterns = [f"{glob.escape(one)}/**/*.onnx" if one else "*.onnx" for one in folders]
     # a string of JSON is one of TOML
     quoted = [json.dumps(one, ensure_ascii=False) for one in patterns or ["models/**/*.onnx"]]
     return _TEXT.format(models=", ".join(quoted))

@@ -9,7 +9,7 @@ from typing import Any
 
 from passes.builds.files import File, files_of
 from passes.builds.task import Done, End, Task
-from passes.commands.declaring import options_of
+from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
@@ -25,10 +25,12 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Ran:
-    """A command of the pipeline, with all of its options."""
+    """A command of the pipeline, with all of its options; `flags` give those that are no defaults
+    on the command line."""
 
     command: str
     options: Mapping[str, Any]
+    flags: Sequence[str] = ()
 
     @classmethod
     def of(cls, options: Options) -> Ran:
@@ -38,7 +40,7 @@ class Ran:
             for name, option in options_of(type(options)).items()
             if "file" in option.help.shown
         }
-        return cls(command_of(options).name, given)
+        return cls(command_of(options).name, given, flags_of(options))
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class ReportFile:
             done.exit_code,
             done.sentence,
             done.seconds,
-            [Ran.of(options) for options in task.pipeline.commands],
+            _ran(task),
             task.pipeline.dims,
             files_of(Path(task.model)),
             files_of(Path(done.output)) if done.output else (),
@@ -106,7 +108,9 @@ class ReportFile:
         return cls(VERSION, tools(), end, code, sentence, 0.0, (), {}, (), (), (), {})
 
     @classmethod
-    def of_comparison(cls, report: Report, sides: tuple[Path, Path]) -> ReportFile:
+    def of_comparison(
+        cls, report: Report, sides: tuple[Path, Path], flags: Sequence[str]
+    ) -> ReportFile:
         """The report of two models that were compared."""
         ends = {"verified": End.UNCHANGED, "mismatch": End.MISMATCH}
         checked = report.checked or Checked("not-compared", "nothing was executed")
@@ -114,13 +118,17 @@ class ReportFile:
         rest = {one.name: getattr(report, one.name) for one in fields(Report)}
         before, after = (files_of(side) for side in sides)
         took = checked.seconds
-        return cls(VERSION, tools(), end, DONE, "", took, (), {}, before, after, (), {}, **rest)
+        ran = [Ran("verify", {}, flags)]
+        return cls(VERSION, tools(), end, DONE, "", took, ran, {}, before, after, (), {}, **rest)
 
     @classmethod
-    def of_findings(cls, model: Path, sentence: str, findings: Sequence[Finding]) -> ReportFile:
+    def of_findings(
+        cls, model: Path, sentence: str, findings: Sequence[Finding], flags: Sequence[str]
+    ) -> ReportFile:
         """The report of a model that was checked for a target."""
         end, code = (End.INCOMPLETE, NOT_PRODUCED) if findings else (End.UNCHANGED, DONE)
-        made = cls(VERSION, tools(), end, code, sentence, 0.0, (), {}, files_of(model), (), (), {})
+        files, ran = files_of(model), [Ran("check", {}, flags)]
+        made = cls(VERSION, tools(), end, code, sentence, 0.0, ran, {}, files, (), (), {})
         return replace(made, command="check", file=str(model), findings=findings)
 
     @classmethod
@@ -133,6 +141,18 @@ class ReportFile:
     def to_json(self) -> str:
         """The text of the file."""
         return as_json(asdict(self), indent=2) + "\n"
+
+
+def _ran(task: Task) -> list[Ran]:
+    """The commands of a task; the flags of the first have the dims of the pipeline, too, and those
+    of a single command the place of the outcome."""
+    first, *others = task.pipeline.commands
+    ran = [Ran.of(options) for options in (first, *others)]
+    flags = [*ran[0].flags, *options_of(type(first))["dims"].flags(task.pipeline.dims or None)]
+    if not others:
+        flags += ["--strict"] * task.strict + ["--force"] * task.force
+        flags += [] if task.output is None else ["--output", task.output]
+    return [replace(ran[0], flags=flags), *ran[1:]]
 
 
 def _meanings(report: Report | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from passes.errors import WrongUsage
 
 #: Suffixes of the files that a folder is searched for.
-_IN_FOLDERS = (".onnx", ".onnxtxt")
+IN_FOLDERS = (".onnx", ".onnxtxt")
 
 
 class NoModels(WrongUsage):
@@ -42,9 +42,9 @@ def found(patterns: Iterable[str | os.PathLike[str]], base: Path | None = None) 
 def _found(given: str, path: str) -> Sequence[str]:
     if os.path.isdir(path):
         every = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)
-        files = sorted(file for file in every if file.endswith(_IN_FOLDERS))
+        files = sorted(file for file in every if file.endswith(IN_FOLDERS))
         if not files:
-            raise NoModels(f"{given}: the folder holds no {' or '.join(_IN_FOLDERS)} file")
+            raise NoModels(f"{given}: the folder holds no {' or '.join(IN_FOLDERS)} file")
         return files
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]

@@ -76,11 +76,12 @@ def _split(names: list[str], file: Any) -> tuple[str | None, list[str]]:
 def _init(force: bool = False) -> None:
     """Write a passes.toml that takes the models below this folder through `optimize`."""
     from passes.builds.example import example
+    from passes.builds.sources import IN_FOLDERS
 
     path = Path("passes.toml")
     if path.exists() and not force:
         fail(f"{path}: exists already (use --force to overwrite it)", USAGE)
-    models = sorted(Path().rglob("*.onnx"))
+    models = sorted(one for one in Path().rglob("*") if one.suffix in IN_FOLDERS)
     try:
         path.write_text(example(models), encoding="utf-8")
     except OSError as error:

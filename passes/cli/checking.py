@@ -29,7 +29,7 @@ from passes.cli.running import (
     write,
     write_page,
 )
-from passes.commands.declaring import Help
+from passes.commands.declaring import Help, flags_of, options_of
 from passes.commands.delivery import CLI, Force, Paged, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from passes.targets.remedies import Remedies
 
 app = typer.Typer()
+#: What a remedy of each kind demands.
+_KINDS = {
+    "exact": " without changing results",
+    "regroups sums": ", regrouping sums",
+    "needs a promise of yours": " with a promise of yours",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +124,7 @@ def _one(model: Path, options: Check) -> bool:
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
     if options.html is not None and not (made and options.fix):
-        report = ReportFile.of_findings(model, f"{checked}", checked.findings)
+        report = ReportFile.of_findings(model, f"{checked}", checked.findings, flags_of(options))
         write_page(options.html, report, remedies=[] if made is None else _clearing(made))
     if options.save_culprits is not None:
         from passes.targets.culprits import save
@@ -140,7 +146,7 @@ def _binding(options: Check) -> BoundInputs:
 
 def _fixed(model: Path, made: Remedies, options: Check) -> bool:
     """Run the remedies of a plan, verified, and check the outcome."""
-    from passes.builds.report_file import ReportFile
+    from passes.builds.report_file import Ran, ReportFile
     from passes.builds.task import Task, perform
     from passes.check import load_checked
     from passes.targets.findings import check
@@ -163,7 +169,8 @@ def _fixed(model: Path, made: Remedies, options: Check) -> bool:
         complain(remark)
     left = check(load_checked(done.output)[0], load(options.target or "")) if done.output else None
     if options.html is not None:
-        found = ReportFile.of(task, done)
+        ran = [Ran("check", {}, flags_of(options))]
+        found = replace(ReportFile.of(task, done), commands=ran)
         if left is not None:
             found = replace(found, findings=left.findings)
         write_page(options.html, found, remedies=_clearing(made))
@@ -171,7 +178,8 @@ def _fixed(model: Path, made: Remedies, options: Check) -> bool:
         fail(done.sentence, done.exit_code)
     assert done.report is not None
     assert left is not None
-    beside(options.json)(f"{done.report.to_text()}\nwrote {done.output}\n{done.output}: {left}")
+    verdict = f"{left}" if left.fits else f"still does not fit, {left}"
+    beside(options.json)(f"{done.report.to_text()}\nwrote {done.output}\n{done.output}: {verdict}")
     return left.fits and (not options.run or _ran(model, Path(done.output), options))
 
 
@@ -216,7 +224,8 @@ def _lines(
         return lines
     lines += _clearing(made)
     if not made.taken and not _given(options):
-        return [*lines, *(["nothing known clears any of it"] * (not made.offered))]
+        known = made.offered or made.missing
+        return [*lines, *(["no known command fixes any of it"] * (not known))]
     after = f"after this: {made.left}"
     if options.fix:
         return [*lines, after]
@@ -230,24 +239,19 @@ def _clearing(made: Remedies) -> list[str]:
     lines = []
     for remedy in made.taken:
         cleared = sum(remedy.cleared.values())
-        lines.append(f"clears {cleared}, {remedy.kind}: {remedy}")
+        lines.append(f"fixes {cleared}{_KINDS[remedy.kind]}: {remedy}")
     for remedy in made.offered:
-        more = sum(remedy.cleared.values())
-        lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
-    return [*lines, *(f"may clear more, if you know it: {option}" for option in made.missing)]
+        cleared = sum(remedy.cleared.values())
+        lines.append(f"would fix {cleared} more{_KINDS[remedy.kind]}: {remedy}")
+    more = "more" if lines else "some"
+    return [*lines, *(f"may fix {more}, if you know it: {option}" for option in made.missing)]
 
 
 def _given(options: Check) -> list[str]:
     """The options that bind inputs, and what is promised, as they were given."""
-    flags: list[str] = []
-    for name, size in (options.dims or {}).items():
-        flags += ["--dim", f"{name}={size}"]
-    for name, shape in (options.shapes or {}).items():
-        sizes = ",".join("?" if size is None else f"{size}" for size in shape)
-        flags += ["--shape", f"{name}={sizes}"]
-    for name, value in (options.values or {}).items():
-        flags += ["--set", f"{name}={value}"]
-    return flags if options.max_trips is None else [*flags, "--max-trips", f"{options.max_trips}"]
+    known = options_of(Check)
+    names = ("dims", "shapes", "values", "max_trips")
+    return [flag for name in names for flag in known[name].flags(getattr(options, name))]
 
 
 def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:

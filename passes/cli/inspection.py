@@ -20,12 +20,12 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import beside, check_report, fail, write
+from passes.cli.running import beside, check_report, complain, fail, failing, write
 from passes.commands.declaring import Help, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting
 from passes.commands.rewriting import Upgrade
-from passes.errors import NOT_PRODUCED, USAGE, PassesError
+from passes.errors import DONE, NOT_PRODUCED, USAGE, PassesError, WrongUsage
 
 app = typer.Typer()
 #: Columns where the output is no terminal.
@@ -74,8 +74,10 @@ def _inspect(model: Path, **given: Any) -> None:
     """Show the loops and Ifs of a model, and what the rules would do with them, or why not.
 
     Those that differ in names and weights at most are shown once, with a pattern of their paths;
-    the rules are asked about the first of them. Nothing is executed.
+    the rules are asked about the first of them. Of a folder, every model below it is shown. Nothing
+    is executed.
     """
+    from passes.builds.sources import found
     from passes.cli.explanation import explanation
     from passes.engine.target_opset import TooNew
     from passes.inspection.inspecting import Wanted, inspect_model
@@ -94,19 +96,30 @@ def _inspect(model: Path, **given: Any) -> None:
     )
     if options.code is not None and explanation(options.code) is None:
         fail(f"no rule refuses with the code {options.code!r}", USAGE)
-    try:
-        check_report(options.json, (model,))
-        asked, release = options.asked()
-        found = inspect_model(model, asked, RuleOptions(batch=options.batch), release, wanted)
-    except TooNew as error:
-        fail(f"{model}: {error}", NOT_PRODUCED)
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
-    say = beside(options.json)
-    say(found.to_text(verbose=options.verbose, width=width))
-    if options.json is not None:
-        write(options.json, found.to_json())
+    code = DONE
+    with failing():
+        models = [model] if not model.is_dir() else [*map(Path, found([model]))]
+        if options.json is not None and model.is_dir():
+            raise WrongUsage("--json is for one model")
+        check_report(options.json, models)
+        asked, release = options.asked()
+    for one in models:
+        try:
+            known = inspect_model(one, asked, RuleOptions(batch=options.batch), release, wanted)
+        except PassesError as error:
+            worse = NOT_PRODUCED if isinstance(error, TooNew) else error.exit_code
+            sentence = f"{one}: {error}" if isinstance(error, TooNew) else f"{error}"
+            if not model.is_dir():
+                fail(sentence, worse)
+            complain(sentence)
+            code = max(code, worse)
+            continue
+        beside(options.json)(known.to_text(verbose=options.verbose, width=width))
+        if options.json is not None:
+            write(options.json, known.to_json())
+    if code:
+        raise typer.Exit(code)
 
 
 give_parameters(_inspect, [*model_arguments(model=THE_MODEL), *parameters_of(Inspect)])

@@ -90,7 +90,7 @@ def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
                 elif verbose:
                     line(None)
                     tell(f"{row.end}: {row.model}" + (" (from the cache)" if row.cached else ""))
-                for remark in row.remarks:
+                for remark in () if working.quiet else row.remarks:
                     line(None)
                     complain(remark)
 
@@ -104,7 +104,7 @@ def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
 
 
 def _report(summary: Summary, working: Working) -> None:
-    if not working.quiet or summary.exit_code:
+    if not working.quiet:
         tell(summary.to_text())
     if working.markdown is not None:
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from passes.cli.running import fail
 from passes.commands.declaring import Option, WrongOption, options_of
+from passes.errors import USAGE
 
-_PATH = str | os.PathLike[str]
+_NUMBERS = (int, float)
 #: Short forms, by name.
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
 #: What reads the entries of options that are mappings; it is imported when there are any.
@@ -70,10 +72,14 @@ def parameter(option: Option) -> Parameter:
     flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
-    declared: Any = typer.Option(
-        *flags, help=help_.text, metavar=help_.metavar, min=help_.least, readable=False
-    )
-    kind, default = _typer_kind(option), option.default
+    metavar = help_.metavar or (f"[{'|'.join(help_.among)}]" if help_.among is not None else None)
+    if metavar is None and option.annotation in _NUMBERS:
+        metavar = "N"
+    declared: Any = typer.Option(*flags, help=help_.text, metavar=metavar)
+    kind: Any = bool if option.annotation is bool else str
+    default = option.default
+    if default is not None and kind is str:
+        default = f"{default}"
     if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = GenericAlias(list, kind) | None, None
     elif option.optional:
@@ -82,20 +88,9 @@ def parameter(option: Option) -> Parameter:
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _typer_kind(option: Option) -> Any:
-    if option.help.among is not None:
-        return option.help.among
-    if option.annotation == _PATH:
-        return Path
-    return option.annotation if option.annotation in (bool, int, float, str) else str
-
-
 def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
-    """The options of a class from what typer read, which is taken out of `given`.
-
-    Raises:
-        typer.BadParameter: an option has a value that it cannot have.
-    """
+    """The options of a class from what typer read, which is taken out of `given`. Leaves with a
+    sentence if an option has a value that it cannot have."""
     values: dict[str, Any] = {}
     kind: Any = declared
     for name, option in options_of(kind).items():
@@ -104,14 +99,16 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
         value = given.pop(name)
         if option.annotation in _ENTRIES:
             value = _entries(option, value or ()) or None
+        elif option.annotation in _NUMBERS and value is not None:
+            with suppress(ValueError):  # what is no number is refused as such
+                value = option.annotation(value)
         values[name] = value if value is not None or option.optional else option.default
     try:
         return declared(**values)
     except WrongOption as error:
-        hint = f"--{options_of(kind)[error.name].key}"
-        raise typer.BadParameter(error.sentence, param_hint=hint) from error
+        fail(f"--{options_of(kind)[error.name].key} {error.sentence}", USAGE)
     except ValueError as error:
-        raise typer.BadParameter(f"{error}") from error
+        fail(f"{error}", USAGE)
 
 
 def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
@@ -126,7 +123,7 @@ def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
                 raise ValueError(f"{name!r} is given twice")
             found[name] = value
     except ValueError as error:
-        raise typer.BadParameter(f"{error}", param_hint=f"--{option.key}") from error
+        fail(f"--{option.key}: {error}", USAGE)
     return found
 
 

@@ -23,7 +23,7 @@ from passes.builds.task import (
     perform,
     refuse_weights,
 )
-from passes.errors import FAILED, BadModel, DoesNotFit, PassesError, WrongUsage
+from passes.errors import FAILED, MISMATCH, BadModel, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.builds.report_file import ReportFile
@@ -103,7 +103,7 @@ def rewrite(
         print_it = complain if files.to_stdout else beside(json, html)
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
-            if done.report is not None and (done.exit_code or not quiet):
+            if done.report is not None and not quiet:
                 last = f"wrote {done.output}" if done.output and not files.to_stdout else ""
                 text = done.report.to_text(verbose=delivery.verbose)
                 print_it(files.named("\n".join(filter(None, (text, last)))))
@@ -115,7 +115,7 @@ def rewrite(
             files.deliver(done)
         except OSError as error:
             fail(f"stdout: cannot be written ({error.strerror})", FAILED)
-        for remark in done.remarks:
+        for remark in done.remarks if not quiet or done.exit_code == MISMATCH else ():
             complain(files.named(remark))
         if done.exit_code:
             fail(files.named(done.sentence), done.exit_code)

@@ -21,10 +21,10 @@ from passes.cli.running import (
     tell,
     write_page,
 )
-from passes.commands.declaring import Help, WrongValue
+from passes.commands.declaring import Help, WrongValue, flags_of
 from passes.commands.delivery import Paged, Reporting
 from passes.commands.options import Executing
-from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
+from passes.errors import MISMATCH, NOT_PRODUCED, USAGE
 
 app = typer.Typer()
 
@@ -91,7 +91,8 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)
         if options.html is not None:
-            write_page(options.html, ReportFile.of_comparison(report, (before, after)))
+            flags = flags_of(options)
+            write_page(options.html, ReportFile.of_comparison(report, (before, after), flags))
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
         found = Disagreement(
@@ -135,5 +136,5 @@ def explain(
 
     text = explanation(subject)
     if text is None:
-        fail(unexplained(subject), FAILED)
+        fail(unexplained(subject), USAGE)
     tell(text)

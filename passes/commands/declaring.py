@@ -208,13 +208,28 @@ class Option:
                 listed = isinstance(value, tuple)
                 shown, how = (list(value), "not among") if listed else (value, "not one of")
                 raise WrongValue(self.name, f"is {shown!r}, {how} {', '.join(among)}")
-        if least is not None and value < least:
+        if least is not None and not value >= least:  # NaN is not
             raise WrongValue(self.name, f"is {value}, it must be {least} or more")
         return value
 
     def printed(self, value: Any) -> Any:
         """The value for reports."""
         return None if value is None else self.kind.printed(value)
+
+    def flags(self, value: Any) -> list[str]:
+        """The arguments that give the value on the command line; none for the default."""
+        flag = f"--{self.key}"
+        if value is None or value == self.default:
+            return []
+        if isinstance(value, bool):
+            return [flag if value else f"--no-{self.key}"]
+        if isinstance(value, Mapping):
+            return [
+                word for name, one in value.items() for word in (flag, f"{name}={_spelled(one)}")
+            ]
+        if isinstance(value, tuple):
+            return [word for one in value for word in (flag, one)]
+        return [flag, f"{value}"]
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its values."""
@@ -230,6 +245,19 @@ class Option:
             listed = isinstance(self.default, tuple)
             schema["default"] = list(map(str, self.default)) if listed else self.default
         return schema
+
+
+def _spelled(value: Any) -> str:
+    """The value of an entry on the command line; a shape is a tuple."""
+    if isinstance(value, tuple):
+        return ",".join("?" if size is None else f"{size}" for size in value)
+    return f"{value}"
+
+
+def flags_of(options: Declared) -> list[str]:
+    """The arguments that give options on the command line, those that have defaults left out."""
+    known = options_of(type(options)).items()
+    return [flag for name, one in known for flag in one.flags(getattr(options, name))]
 
 
 def options_of(declared: type) -> Mapping[str, Option]:

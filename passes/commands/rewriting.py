@@ -347,7 +347,11 @@ class Optimize(Choosing):
     @property
     def _regroups_by_default(self) -> bool:
         """True unless somebody counts on the order of the loop."""
-        exact = self.keep_order or self.certify or self.require_proof not in (None, ProofScope.summation)
+        exact = (
+            self.keep_order
+            or self.certify
+            or self.require_proof not in (None, ProofScope.summation)
+        )
         return self.target == Target.onnxruntime and not exact
 
     def check(self) -> None:

@@ -6,6 +6,7 @@ from onnx import FunctionProto
 
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
 from passes.analysis.integers.integers import Integers
+from passes.engine.site import Site
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.types.declarations import declarations, without_sizes
@@ -21,7 +22,7 @@ def as_computed(model: Model) -> tuple[Model, list[str]] | None:
     for (scope, _), (_, values) in pairs:
         if isinstance(scope.outermost.owner, FunctionProto):
             continue
-        integers = Integers.of(bare, scope)
+        integers = Integers(Site.of_graph(bare, scope))
         for value in values:
             declared = describe_type(value.type)
             for axis, dim in enumerate(value.type.tensor_type.shape.dim):

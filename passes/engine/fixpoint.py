@@ -146,7 +146,7 @@ def _closer(rules: Sequence[Rule], model: Model, target: int) -> Iterator[Rule]:
 def settle(
     phases: Sequence[Phase], model: Model, run: Callable[[Phase, Model], list[Round]]
 ) -> list[Round]:
-    """Run the first phase that may find something to do, until none does.
+    """Run the first phase that can still change the model, until none can.
 
     A phase may if another one changed the model since it ran.
 

@@ -79,7 +79,7 @@ class _Inlining(Phase):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Phases of which the first that may find something to do runs next, until none does.
+    """Phases by priority: the first that can still change the model runs next.
 
     So earlier phases see each change first, and a second run finds nothing to do. `flags` are
     options of the rules that are always on. `aims` are the rules that do what the schedule is for,

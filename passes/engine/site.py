@@ -54,6 +54,13 @@ class Site:
     options: RuleOptions = field(default_factory=RuleOptions)
     memory: Memory = field(default_factory=Memory)
 
+    @classmethod
+    def of_graph(cls, model: Model, scope: Scope) -> Site:
+        """What is known in a graph, at none of its nodes."""
+        opset = model.opset_at(scope)
+        place = Place(NodeProto(), 0, scope)
+        return cls(model, place, opset, opset, Names(()), model.types)
+
     @property
     def node(self) -> NodeProto:
         return self.place.node

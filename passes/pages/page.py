@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from passes.builds.report_file import ReportFile
+from passes.builds.report_file import Ran, ReportFile
 from passes.builds.task import End
 from passes.errors import BadModel
 from passes.ir.model import Model
@@ -72,11 +73,12 @@ class Bars:
 
 @dataclass(frozen=True)
 class Page:
-    """The page of one model. `command` is what was run, `remarks` what else was found, `findings`
-    are what is in the way at a target, `remedies` what clears it."""
+    """The page of one model. `lines` are the commands that were run, `remarks` what else was found,
+    `findings` are what is in the way at a target, `remedies` what clears it."""
 
     file: str
     command: str
+    lines: Sequence[str]
     banner: Banner
     numbers: Sequence[Number]
     lanes: Sequence[Lane]
@@ -111,29 +113,41 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
             before, after = sides
     if report.end is End.UNCHANGED and after is None:
         after = before
-    command = ", ".join(ran.command for ran in report.commands) or report.command
+    records = report.records
+    if report.end in (End.REFUSED, End.INCOMPLETE) and not report.output:  # no rewrite was kept
+        records = [record for record in records if record.outcome == "refused"]
     files = [report.file or (report.input[0].path if report.input else "")]
     files += [report.output[0].path] if report.command == "verify" and report.output else []
     remarks = [*report.bound, *report.notes, *report.warnings, *report.remarks]
     if report.checked is not None:
         remarks += report.checked.notes
-        remarks += [f"not reached: {one}" for one in report.checked.unreached]
+        remarks += [f"not tested: {one}" for one in report.checked.unreached]
     if report.proof is not None:
         remarks += [report.proof.line, *report.proof.rests_on]
     return Page(
         " ".join(files),
-        command,
+        report.command,
+        _command_lines(report, files),
         _banner(report),
         _numbers(report, before, after),
-        [] if before is None else lanes_of(before, after, report.records),
-        table_of(report.records, report.checked),
+        [] if before is None else lanes_of(before, after, records),
+        table_of(records, report.checked),
         _bars(report),
-        grouped(report.records, report.meanings),
+        grouped(records, report.meanings),
         remarks,
         described(report.findings),
         remedies,
         ", ".join(f"{name} {version}" for name, version in report.tools.items()),
     )
+
+
+def _command_lines(report: ReportFile, files: Sequence[str]) -> list[str]:
+    """The commands that were run, with their options; the first one names the files."""
+    lines = []
+    for ran in report.commands or [Ran(report.command, {})]:
+        lines.append(shlex.join(["passes", ran.command, *files, *ran.flags]))
+        files = ()
+    return lines
 
 
 def _model(path: str) -> Model | None:

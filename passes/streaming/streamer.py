@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto, helper
 
+from passes.analysis.integers.computed import Computed
+from passes.engine.site import Site
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
-from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operator_traits import traits_of
@@ -57,9 +58,8 @@ def streamed(*ops: str) -> Callable[[Rule], Rule]:
 class Slot:
     """A state of a node: the names of its input and its output, and what it starts with.
 
-    That is the value `source` of the original, or, where `fill` is given, a tensor of that number,
-    shaped as `source` is, but for `axis`, along which it has so many `frames`, if that is given.
-    `each` is the name of what holds it after each frame, if that is wanted.
+    The initial value is `source`, or a tensor of `fill` in its shape, with `frames` along `axis`.
+    `each` names the value after each frame, if it is wanted.
     """
 
     input: str
@@ -120,7 +120,7 @@ class Streamer:
         self.counted: set[str] = set()
         self.node, self.path, self.label = NodeProto(), "", ""
         self._scope = next(scoping.scopes(model.proto))
-        self._constants = Constants(model, self._scope)
+        self._constants = Computed(Site.of_graph(model, self._scope))
         outputs = scoping.output_names(self.graph)
         self._read = scoping.all_reads(self.graph.node) | set(outputs)
 
@@ -254,8 +254,10 @@ class Streamer:
         return len(self.seen.shape(name))
 
     def constant(self, name: str) -> Array | None:
-        """The value of a constant; None where it is none, or omitted."""
-        return self._constants.value(name) if name else None
+        """The value of a constant, or of what is computed from constants; None where it is none, or
+        omitted."""
+        varies = not name or name in self.counted or self.flows.get(name) is not None
+        return None if varies else self._constants.value(self._scope, name)
 
     def numbers(self, position: int, name: str) -> list[int] | None:
         """Whole numbers of the node, an attribute in old opsets, later a constant input."""

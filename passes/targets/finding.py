@@ -38,7 +38,7 @@ def verdict(count: int, target: str) -> str:
     """Return whether a model fits a target, where so many things are in the way."""
     if not count:
         return f"fits {target}"
-    return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {target}"
+    return f"{count} problem{'s' * (count != 1)} on {target}"
 
 
 def described(findings: Iterable[Finding]) -> list[str]:

@@ -43,9 +43,9 @@ def test_what_is_in_the_way_and_what_clears_it() -> None:
     code, said, _ = run("check", "called.onnx", "--target", "openvino-2026")
     assert code == NOT_PRODUCED
     assert said.splitlines() == [
-        "called.onnx: 1 thing is in the way of openvino-2026, Intel OpenVINO 2026, CPU plugin",
+        "called.onnx: 1 problem on openvino-2026, Intel OpenVINO 2026, CPU plugin",
         "  function my::twice (my::twice): model-local functions are not taken [function, stated]",
-        "clears 1, exact: convert --inline all",
+        "fixes 1 without changing results: convert --inline all",
         "run: passes check called.onnx --target openvino-2026 --fix  "
         "(after this: fits openvino-2026)",
     ]
@@ -85,7 +85,9 @@ def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
     assert program == "passes"
     code, said, errors = run(*arguments, *FAST)
     assert errors == ""
-    assert said.splitlines()[-1] == f"m.{target}.onnx: {promised.removesuffix(')')}"
+    left = promised.removesuffix(")")
+    verdict = left if left.startswith("fits") else f"still does not fit, {left}"
+    assert said.splitlines()[-1] == f"m.{target}.onnx: {verdict}"
     assert (code == DONE) == promised.startswith("fits")
     assert run("check", f"m.{target}.onnx", "--target", target)[0] == code
 
@@ -95,7 +97,7 @@ def test_what_nothing_clears() -> None:
     onnx.save(as_model(NEGATED), "neg.onnx")
     code, said, _ = run("check", "neg.onnx", "--target", "npu.toml", "--json", "c.json")
     assert code == NOT_PRODUCED
-    assert said.splitlines()[-1] == "nothing known clears any of it"
+    assert said.splitlines()[-1] == "no known command fixes any of it"
     report = json.loads(Path("c.json").read_text())
     assert [finding["code"] for finding in report["findings"]] == ["operator"]
     assert (report["fits"], report["remedies"]) == (False, [])
@@ -105,8 +107,8 @@ def test_what_nothing_clears() -> None:
 def test_a_promise_clears_a_while() -> None:
     code, said, _ = run("check", "while.onnx", "--target", "no-control-flow")
     assert code == NOT_PRODUCED
-    offer = "needs a promise of yours: optimize --target no-control-flow --max-trips N"
-    assert said.splitlines()[-1] == f"would clear 1 more, {offer}"
+    offer = "with a promise of yours: optimize --target no-control-flow --max-trips N"
+    assert said.splitlines()[-1] == f"would fix 1 more {offer}"
     promised = ("check", "while.onnx", "--target", "no-control-flow", "--max-trips", "4")
     code, said, _ = run(*promised)
     assert said.splitlines()[-1].endswith("--fix --max-trips 4  (after this: fits no-control-flow)")
@@ -149,8 +151,7 @@ def test_strict_ends_with_the_check() -> None:
     checked = run("check", "while.onnx", "--target", "npu.toml")[1].splitlines()[1]
     assert f"  in the way: {checked.strip()}\n" in said
     assert errors == (
-        "1 thing is in the way of npu, and --strict was given; "
-        "`passes check` names what clears it\n"
+        "1 problem on npu, and --strict was given; `passes check` names what clears it\n"
     )
     report = json.loads(Path("report.json").read_text())
     jsonschema.validate(report, schemas.report())

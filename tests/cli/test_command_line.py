@@ -124,18 +124,26 @@ class TestDone:
 
 class TestUsage:
     @pytest.mark.parametrize(
-        "arguments",
+        ("arguments", "sentence"),
         [
-            ("upgrade",),
-            ("upgrade", "m.onnx", "--opset", "6"),
-            ("upgrade", "m.onnx", "--opset", "nine"),
-            ("upgrade", "m.onnx", "--batch", "foo"),
-            ("upgrade", "m.onnx", "--executor", "foo"),
-            ("upgrade", "m.onnx", "--verify-budget", "-1"),
-            ("upgrade", "m.onnx", "--verify-budget", "nan"),
-            ("upgrade", "m.onnx", "--foo"),
-            ("frobnicate",),
+            (("--opset", "6"), "--opset is 6, it must be 7 or more"),
+            (("--opset", "nine"), "--opset is 'nine', not a whole number"),
+            (
+                ("--batch", "foo"),
+                "--batch is 'foo', not one of auto, vectorize, mask, nest, unroll",
+            ),
+            (("--verify-budget", "nan"), "--verify-budget is nan, it must be 0 or more"),
+            (("--dim", "x"), "--dim: 'x' is not of the form NAME=SIZE or NAME=NAME"),
+            (("--assume", "foo"), "--assume is ['foo'], not among valid-inputs, non-empty"),
         ],
+    )
+    def test_a_wrong_option_is_one_sentence(
+        self, folder: Path, arguments: tuple[str, ...], sentence: str
+    ) -> None:
+        assert fails(USAGE, "upgrade", "m.onnx", *arguments) == f"{sentence}\n"
+
+    @pytest.mark.parametrize(
+        "arguments", [("upgrade",), ("upgrade", "m.onnx", "--foo"), ("frobnicate",)]
     )
     def test_wrong_usage(self, folder: Path, arguments: tuple[str, ...]) -> None:
         assert "Usage:" in fails(USAGE, *arguments)

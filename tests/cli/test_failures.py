@@ -135,7 +135,7 @@ class TestFailed:
         assert "nowhere.onnx" in fails(FAILED, "verify", "m.onnx", "nowhere.onnx")
 
     def test_an_unknown_subject(self, folder: Path) -> None:
-        assert fails(FAILED, "explain", "scan8").startswith(
+        assert fails(USAGE, "explain", "scan8").startswith(
             "'scan8' is neither a rule nor a code; the nearest are scan-8, "
         )
 
@@ -143,7 +143,7 @@ class TestFailed:
         words = [sys.executable, "-m", "passes", "upgrade", "m.onnx", "--batch", "unrol"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == USAGE
-        assert "Invalid value for '--batch': 'unrol' is not one of 'auto', " in done.stderr
+        assert "--batch is 'unrol', not one of auto, " in done.stderr
 
     def test_a_model_without_what_is_named(self, folder: Path) -> None:
         said = fails(USAGE, "upgrade", "m.onnx", "--dim", "M=3")

@@ -12,7 +12,7 @@ import pytest
 from onnx import parser
 
 from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
-from tests.cli.calling import fails, run
+from tests.cli.calling import SUM, fails, run
 from tests.inspection.test_inspecting import LAYERS
 
 
@@ -62,6 +62,16 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = run("inspect", "m.onnx", "--json", "-")
     assert json.loads(result.stdout) == found
     assert "main/pick" in result.stderr
+
+
+def test_a_folder() -> None:
+    Path("nets").mkdir()
+    Path("nets/text.onnxtxt").write_text(SUM)
+    Path("nets/broken.onnx").write_bytes(b"no model")
+    result = run("inspect", "nets")
+    assert (result.exit_code, result.stdout.partition(":")[0]) == (FAILED, "nets/text.onnxtxt")
+    assert result.stderr.startswith("nets/broken.onnx: ")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_bad_input() -> None:

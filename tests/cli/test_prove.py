@@ -163,7 +163,7 @@ def test_a_certificate_is_checked(tmp_path: Path) -> None:
     assert json.loads(report.read_text())["verdict"] == "proven"
     done = CliRunner().invoke(app, [*check, *sides("peel/vector_iteration"), str(file)])
     assert done.exit_code == 3
-    assert f"{file}: it is of another model before" in done.output
+    assert f"{file}: this certificate is for a different first model" in done.output
     done = CliRunner().invoke(app, [*check, *pair])
     assert done.exit_code == 1
     assert "there is no certificate in its metadata" in done.output
@@ -193,7 +193,7 @@ def test_a_certificate_of_another_pair(tmp_path: Path) -> None:
     before, after = sides("lower/strings")
     done = CliRunner().invoke(app, ["certificate", "check", before, after, f"{file}"])
     assert done.exit_code == 3
-    assert f"{file}: it is of another model before: that has SHA-256 " in done.stderr
+    assert f"{file}: this certificate is for a different first model, with SHA-256 " in done.stderr
     assert f"..., {before} has " in done.stderr
 
 

@@ -206,7 +206,13 @@ class TestVerification:
 
 class TestPage:
     def test_refusals_by_code_with_what_may_clear_them(self, tmp_path: Path) -> None:
-        page = page_after(as_model(UNKNOWN_TRIPS), tmp_path, ("unroll", FAST), strict=True)
+        options = {**FAST, "max_nodes": 50}
+        page = page_after(as_model(UNKNOWN_TRIPS), tmp_path, ("unroll", options), strict=True)
+        (line,) = page.lines
+        assert line.startswith("passes unroll ")
+        assert "--executor reference" in line
+        assert "--max-nodes 50" in line
+        assert " --strict --force --output " in line
         assert (page.banner.look, page.banner.verdict) == ("refused", "Incomplete")
         (group,) = page.refusals
         assert (group.code, group.count) == ("trip-count-not-static", 1)

@@ -66,6 +66,25 @@ g (float[B,1,T] x) => (float[B,1,T] y)
     longer = Conv <pads = [2, 2], dilations = [2]> (b, V)
     y = Slice (longer, zero, end, axis)
 }"""
+#: The pads as torch writes those of its Pad: pairs, from the last axis on.
+TORCH_PADS = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[B,1,T] x) => (float[B,1,T] y) <float[1,1,3] W = {1, 2, -1}> {
+    few = Constant <value_ints = [2, 0]> ()
+    four = Constant <value_ints = [4]> ()
+    zeros = ConstantOfShape <value = int64[1] {0}> (four)
+    all = Concat <axis = 0> (few, zeros)
+    two = Constant <value_ints = [-1, 2]> ()
+    pairs = Reshape (all, two)
+    last = Constant <value_ints = [-1]> ()
+    end = Constant <value_ints = [-9223372036854775807]> ()
+    zero = Constant <value_ints = [0]> ()
+    turned = Slice (pairs, last, end, zero, last)
+    columns = Transpose <perm = [1, 0]> (turned)
+    flat = Reshape (columns, last)
+    pads = Cast <to = 7> (flat)
+    padded = Pad (x, pads)
+    y = Conv (padded, W)
+}"""
 STRIDED = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[B,1,T] x) => (float[B,1,S] y) <float[1,1,3] W = {1, 2, -1}> {
     y = Conv <strides = [2], pads = [1, 0]> (x, W)
@@ -194,6 +213,11 @@ def test_chunks_by_what_the_model_tells() -> None:
 def test_causal_convolutions_have_a_cache_each() -> None:
     streamed = passes.stream(model(CONV), "T", judge=BOTH)
     assert [(one.shape, one.fill) for one in streamed.plan.states] == [(("B", 1, 2), 0.0)] * 2
+
+
+def test_pads_may_be_computed_from_constants() -> None:
+    streamed = passes.stream(model(TORCH_PADS), "T", judge=QUICK)
+    assert [(one.shape, one.fill) for one in streamed.plan.states] == [(("B", 1, 2), 0.0)]
 
 
 def test_a_stride_asks_for_chunks_of_a_multiple() -> None:

@@ -112,7 +112,7 @@ class BodyInference:
         open_ = {name: dims for name in after if _is_open(dims := dims_of(known.get(name)))}
         if not open_:
             return known
-        integers = Integers.of(model, next(scopes(model.proto)))
+        integers = Integers(Site.of_graph(model, next(scopes(model.proto))))
         given = (
             (integers.size(value.name, axis), dim)
             for value in model.proto.graph.input

@@ -24,10 +24,8 @@ from passes.analysis.sizes.sizes_through import empties_through, size_through
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
-from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.scope import Place, Scope
+from passes.ir.scope import Scope
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
@@ -50,13 +48,6 @@ class Integers:
     body: GraphProto | None = None
     known: Mapping[str, Ints | None] = field(default_factory=dict)
     positive: Affine = ONE
-
-    @classmethod
-    def of(cls, model: Model, scope: Scope) -> Integers:
-        """The facts known in a graph, at none of its nodes."""
-        opset = model.opset_at(scope)
-        place = Place(NodeProto(), 0, scope)
-        return cls(Site(model, place, opset, opset, Names(()), model.types))
 
     def __post_init__(self) -> None:
         site = self.site

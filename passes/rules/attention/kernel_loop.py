@@ -99,8 +99,8 @@ class KernelLoop:
 
 @dataclass(frozen=True)
 class KernelNode:
-    """Writes the node of one state. All axes around its rows and columns are heads, but for one of
-    unknown size, which is the batch."""
+    """Writes the node of one state. Leading axes are heads; the one of unknown size is the
+    batch."""
 
     body: TimeBody
     kernel: KernelForm

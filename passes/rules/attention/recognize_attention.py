@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnx import NodeProto, TensorProto, ValueInfoProto
 
 from passes.bodies.time_body import TimeBody
@@ -94,7 +96,7 @@ def _of_loop(site: Site) -> Edit:
     for kernel in (kernel for stage in kernels for kernel in stage):
         _check_size(site, body, kernel)
     try:
-        return KernelLoop(body, kernels).edit()
+        return replace(KernelLoop(body, kernels).edit(), regroups=True)
     except NotLinear:
         raise NothingToDo from None
     except Refused as reason:

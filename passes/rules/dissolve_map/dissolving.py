@@ -53,7 +53,8 @@ class Dissolving:
                 self._write_node(outside, step)
         self._write_outputs(outside)
         edit = cleaned(self.body, self.author, outside, plan.written, self._note())
-        return replace(edit, exact=edit.exact and not self._reassociated())
+        regroups = bool(self._reassociated())
+        return replace(edit, exact=edit.exact and not regroups, regroups=regroups)
 
     def _outside(self) -> Outside:
         """The place to write to, with the inputs of the Scan in the order of its iterations."""

@@ -26,10 +26,12 @@ _FURTHER = 4.0
 
 @dataclass(frozen=True)
 class BlockLoop:
-    """Writes a loop; all values are known by their names in its body. `exact`: nothing rounds."""
+    """Writes a loop; all values are known by their names in its body. `exact`: nothing rounds;
+    `regroups`: sums of floats are regrouped."""
 
     block: BlockBody
     exact: bool
+    regroups: bool
 
     def edit(self) -> Edit:
         """The Edit.
@@ -59,8 +61,9 @@ class BlockLoop:
             tuple(author.nodes),
             tuple(author.constants),
             note=f"{self.block.length} iterations at once"
-            + ("" if self.exact else "; sums of floats are regrouped"),
+            + "; sums of floats are regrouped" * self.regroups,
             exact=self.exact,
+            regroups=self.regroups,
             context=length.context,
             claim=Claim(trips or self.block.length, _FURTHER, branches=True),
             extras=author.extras(author.nodes),

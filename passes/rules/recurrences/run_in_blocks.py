@@ -78,7 +78,8 @@ def run_in_blocks(site: Site) -> Edit:
         sentence = "before opset 14 no shape that may have a size of 0 can be computed"
         raise site.refused("opset-too-old", sentence)
     rounds = _rounds(body)
-    if rounds and _regroups(found) and not site.options.allow_reassociation:
+    regroups = rounds and _regroups(found)
+    if regroups and not site.options.allow_reassociation:
         raise site.refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
@@ -86,7 +87,7 @@ def run_in_blocks(site: Site) -> Edit:
         )
     try:
         check_dropped(body, sorted(body.unread))
-        return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
+        return BlockLoop(BlockBody(body, found, length), not rounds, regroups).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
         raise site.refused("not-linear", sentence) from None

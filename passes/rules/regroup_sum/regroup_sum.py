@@ -59,6 +59,8 @@ def regroup_sum(site: Site) -> Edit:
     kinds = _Kinds(site, LoopForm.from_node(node, site.opset))
     allowed = site.options.allow_reassociation
     sums = Sums(kinds.form, lambda name: allowed or not kinds.rounds(name))
+    plain = Sums(kinds.form, lambda name: not kinds.rounds(name))
+    anyway = {one.root for one in plain.found() if len(one.independent) > 1}
     regrouped = [sum_ for sum_ in sums.found() if len(sum_.independent) > 1]
     if not regrouped:
         raise kinds.refusal()
@@ -69,6 +71,7 @@ def regroup_sum(site: Site) -> Edit:
         note=f"{len(regrouped)} sum{'s' * (len(regrouped) != 1)} regrouped",
         exact=not any(kinds.rounds(sums.nodes[sum_.root].output[0]) for sum_ in regrouped),
         claim=Claim(max(kinds.terms(sums, sum_) for sum_ in regrouped)),
+        regroups=any(one.root not in anyway for one in regrouped),
     )
 
 

@@ -428,7 +428,9 @@ def _remarks(evidence: Evidence) -> tuple[Note, ...]:
     if trial.before.spared:
         notes.append(Note(f"{name} is not run on inputs like those that crash the original"))
     if name == AUTHORITY and trial.before.unable:
-        notes.append(Note(f"the {AUTHORITY} executor makes no claim", trial.before.unable))
+        notes.append(
+            Note(f"the {AUTHORITY} executor did not compare these inputs", trial.before.unable)
+        )
     if trial.before.outcome is not None and trial.after.unable:
         notes.append(Note(f"{name} runs the original alone", trial.after.unable))
     if evidence.case.kind == "given" and trial.before.failed:

@@ -206,8 +206,7 @@ class Evaluator:
         raise Fork(condition, certain=self.original)
 
     def whole_numbers(self, array: Array) -> Array:
-        """An array of int64 that is compared, divided or used as an index: its numbers are what
-        the terms tell unless one of them overflows, which is shown not to be."""
+        """Prove that no element of an int64 array overflows, so that its terms are its values."""
         if array.dtype != INT64:
             return array
         variables, value = array.generic()

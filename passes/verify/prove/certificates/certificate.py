@@ -112,12 +112,12 @@ class Certificate:
         Raises:
             DoesNotHold: it shows nothing of these models; the sentence names what differs.
         """
-        for side, model, stated in (("before", before, self.before), ("after", after, self.after)):
+        for which, model, stated in (("first", before, self.before), ("second", after, self.after)):
             own = digest(model)
             if own != stated:
                 raise DoesNotHold(
-                    f"it is of another model {side}: that has SHA-256 {printable(stated[:16])}..., "
-                    f"{model.file or 'the model'} has {own:.16}..."
+                    f"this certificate is for a different {which} model, with SHA-256 "
+                    f"{printable(stated[:16])}...; {model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
         if choices is None:
