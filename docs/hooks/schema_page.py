@@ -44,6 +44,7 @@ MEANINGS = {
     "findings": "Under `--strict`: what is in the way of the outcome at its target.",
     "commands.command": "Its name.",
     "commands.options": "Its options, also those that were not named.",
+    "commands.flags": "The arguments that give those that are no defaults.",
     "input.path": "The path.",
     "input.bytes": "The size in bytes.",
     "input.sha256": "The SHA-256 of the content.",

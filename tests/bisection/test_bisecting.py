@@ -204,7 +204,7 @@ class TestCommandLine:
             (
                 ["a.onnx", "b.onnx", "--executor", "tract"],
                 USAGE,
-                "'reference', 'onnxruntime', 'both'",
+                "not one of reference, onnxruntime, both",
             ),
         ],
     )

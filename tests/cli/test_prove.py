@@ -194,7 +194,7 @@ def test_a_certificate_of_another_pair(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["certificate", "check", before, after, f"{file}"])
     assert done.exit_code == 3
     assert f"{file}: this certificate is for a different first model, with SHA-256 " in done.stderr
-    assert f"..., {before} has " in done.stderr
+    assert f"...; {before} has " in done.stderr
 
 
 def test_what_is_no_certificate(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_no_certificate_rests_on_promises(tmp_path: Path) -> None:
         asked = ["prove", *sides("lower/sum"), "--certify", f"{file}", *promise]
         done = CliRunner().invoke(app, asked)
         assert done.exit_code == 2
-        assert "--certify: is for a proof without promises" in done.stderr
+        assert "--certify is for a proof without promises" in done.stderr
         assert not file.exists()
 
 

@@ -48,7 +48,7 @@ def test_there_and_back(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "--axis: is needed, or --loop; not both"),
+        ([], 2, "--axis is needed, or --loop; not both"),
         (["--loop", "main/scan_0"], 2, "no Scan or recurrent operator 'main/scan_0'"),
         (["--axis", "time"], 2, "sum.onnxtxt: no input has a dim 'time'; the nearest is T"),
         (["--axis", "T", "--names", "{}={}"], 2, "not of the form {}=new_{}"),

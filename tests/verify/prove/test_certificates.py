@@ -113,7 +113,7 @@ def test_it_is_followed_without_searches(monkeypatch: pytest.MonkeyPatch) -> Non
     ("change", "sentence"),
     [
         (lambda it: it.update(version=2), "version 2"),
-        (lambda it: it.update(before="0" * 64), "another model before"),
+        (lambda it: it.update(before="0" * 64), "a different first model"),
         (lambda it: it["choices"]["cases"].pop(), "it has nothing on the case `T >= 1`"),
         (
             lambda it: it["choices"]["cases"].append(it["choices"]["cases"][-1]),
@@ -175,7 +175,7 @@ def test_a_missing_part_of_an_output_is_refused() -> None:
 def test_a_certificate_of_one_pair_shows_nothing_of_another() -> None:
     text = certified(FOLDER / "lower/sum.before.onnxtxt") or ""
     other = sides(FOLDER / "flatten-scan/sum.before.onnxtxt")
-    with pytest.raises(DoesNotHold, match="another model before"):
+    with pytest.raises(DoesNotHold, match="a different first model"):
         Certificate.read(text).check(*other)
     values = json.loads(text)
     values["before"], values["after"] = map(digest, other)
