@@ -337,8 +337,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     lines += [f"  {extra}" for extra in summed(records)]
     regrouped = {record.loop for record in records if record.regroups}
     if regrouped:
-        where = count(len(regrouped), "loop")
-        lines.append(f"  sums of floats are regrouped in {where}; --keep-order keeps their order")
+        lines.append(f"  sums of floats are regrouped in {count(len(regrouped), 'loop')}")
     return lines
 
 

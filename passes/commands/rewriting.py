@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from passes.choices import (
-    MOST_BYTES,
-    MOST_NODES,
-    Batch,
-    Bounded,
-    Form,
-    Peel,
-    ProofScope,
-    RuleOptions,
-    Target,
-)
+from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Form, Peel, RuleOptions, Target
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
@@ -290,14 +280,7 @@ class Optimize(Choosing):
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[
         bool,
-        Help(
-            "Sum, multiply and compare floats in another order, where a loop only does that; the "
-            "target onnxruntime does unless --keep-order is given, or a proof is required."
-        ),
-    ] = False
-    keep_order: Annotated[
-        bool,
-        Help("Keep the order in which loops sum, multiply and compare floats."),
+        Help("Sum, multiply and compare floats in another order, where a loop only does that."),
     ] = False
     contrib: Annotated[
         bool,
@@ -344,21 +327,9 @@ class Optimize(Choosing):
         cells = ("RNN", "GRU", "LSTM")
         return frozenset(one for one in cells if profile and profile.lacks(one))
 
-    @property
-    def _regroups_by_default(self) -> bool:
-        """True unless somebody counts on the order of the loop."""
-        exact = (
-            self.keep_order
-            or self.certify
-            or self.require_proof not in (None, ProofScope.summation)
-        )
-        return self.target == Target.onnxruntime and not exact
-
     def check(self) -> None:
         """See that there is such a target, and that one promised trip counts writes loops out."""
         super().check()
-        if self.keep_order and self.allow_reassociation:
-            raise WrongValue("keep_order", "does not go together with --allow-reassociation")
         if self.target not in set(Target):
             self._check_profile()
         if self.max_trips is not None and self._form != Target.no_control_flow:
@@ -383,10 +354,7 @@ class Optimize(Choosing):
     def for_rules(self) -> RuleOptions:
         forms = {Target.loop_only: Form.loop, Target.no_control_flow: Form.written_out}
         form = forms.get(Target(self._form), Form.scan)
-        regroups = self.allow_reassociation or self._regroups_by_default
-        own = replace(
-            super().for_rules(), lacks=self._lacked, form=form, allow_reassociation=regroups
-        )
+        own = replace(super().for_rules(), lacks=self._lacked, form=form)
         if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own
