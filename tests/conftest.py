@@ -1,7 +1,7 @@
 """Options of the test suite: `--slow` runs the long tests, `--update-golden` rewrites outcomes.
 
 Of a test that is marked `sampled` and runs over many cases, every twentieth is quick enough for
-each run; the others count as slow.
+each run, or one in the number that is given; the others count as slow.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ _ONE_IN = 20
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seen: Counter[str] = Counter()
     for item in items:
-        if item.get_closest_marker("sampled"):
+        sampled = item.get_closest_marker("sampled")
+        if sampled:
             test = item.nodeid.split("[")[0]
-            if seen[test] % _ONE_IN:
+            if seen[test] % (sampled.args[0] if sampled.args else _ONE_IN):
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
     if config.getoption("--slow"):

@@ -51,7 +51,7 @@ def back(text: str, form: str, values: Mapping[str, Array]) -> Result:
     return passes.simplify(model, rules=["recognize-cell"], verify=False)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("operator", "direction", "on"), COMBINATIONS)
 def test_the_operator_comes_back(
