@@ -39,7 +39,7 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def of_loops(model: onnx.ModelProto, folder: Path) -> Path:
     """A page that shows the loops of a model, to which nothing was done."""
     onnx.save(model, folder / "m.onnx")
-    report = ReportFile.of_findings(folder / "m.onnx", "fits", ())
+    report = ReportFile.of_findings(folder / "m.onnx", "fits", (), ())
     write(folder / "loops.html", as_html(page_of(report)))
     return folder / "loops.html"
 
