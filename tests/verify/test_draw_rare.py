@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
-from onnx import ModelProto, parser
+import pytest
+from onnx import ModelProto, TensorProto, parser
 
 from passes.verify import signature
 from passes.verify.compare.exactness import recurs
 from passes.verify.executor import Array
+from passes.verify.inputs.arrays import Manner, Style, array, numpy_dtype
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.uses import are_data, are_indices, are_numbers, are_trips, uses_of
@@ -29,6 +32,16 @@ def drawn(text: str, name: str) -> Iterator[tuple[str, Array]]:
         value = drawer.case(plan).feeds[name]
         assert isinstance(value, np.ndarray)
         yield plan.label, value
+
+
+@pytest.mark.parametrize("style", get_args(Style))
+@pytest.mark.parametrize("kind", ["INT2", "UINT2", "INT4", "UINT4", "INT8", "UINT8", "UINT64"])
+def test_every_type_has_numbers_of_every_style(kind: str, style: Style) -> None:
+    elem_type = TensorProto.DataType.Value(kind)
+    for place in (0, 1):
+        manner = Manner(style, uses=frozenset({"data"}), place=place, places=2)
+        value = array(np.random.default_rng(0), elem_type, (3, 4), manner)
+        assert (value.shape, value.dtype) == ((3, 4), numpy_dtype(elem_type))
 
 
 class TestWholeNumbers:

@@ -272,7 +272,7 @@ def _ints(
     elif signs is not None and (numbers or (single and small)):
         sizes = np.maximum(1, np.abs(values))
         if numbers and manner.style == "large":
-            least = min(_PRODUCT, high // 2)
+            least = max(1, min(_PRODUCT, high // 2))  # 1 in two bits
             sizes = least + rng.integers(0, least, shape)
         elif numbers and manner.style == "offset":
             sizes = min(high, _MOST) // 4 * 3 + sizes
