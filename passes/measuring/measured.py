@@ -96,7 +96,7 @@ class Measured:
         first, last = row.timings[0], row.timings[-1]
         if len(row.timings) == 1:
             return f"{seconds_text(first.seconds)} in {row.where}"
-        unit = _unit(min(first.seconds, last.seconds))
+        unit = _unit(max(first.seconds, last.seconds))
         times = f"{_number(first.seconds, unit)} -> {_number(last.seconds, unit)} {_UNITS[unit][1]}"
         return f"{times} in {row.where} ({_times(row.gain())})"
 

@@ -16,10 +16,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 16, 40
 
 @dataclass(frozen=True)
 class Curve:
-    """The times of one model in one runtime: points of the plot, each with a text to show."""
+    """The times of one model in one runtime: points of the plot, each with a text to show. A color
+    is that of a model, a dash that of a runtime."""
 
     name: str
     color: int
+    dash: int
     points: Sequence[tuple[float, float, str]]
 
 
@@ -68,7 +70,7 @@ def _plot(measured: Measured) -> Plot | None:
         if all(size == rows[0].sizes[name] for name, size in others.items()):
             groups.setdefault((row.runtime, row.threads), []).append(row)
     curves: list[Curve] = []
-    for (runtime, threads), own in groups.items():
+    for dash, ((runtime, threads), own) in enumerate(groups.items()):
         for number, file in enumerate(measured.files):
             points = [
                 (across(row.sizes[measured.free]), up(one.seconds), seconds_text(one.seconds))
@@ -77,7 +79,7 @@ def _plot(measured: Measured) -> Plot | None:
                 if not one.failure
             ]
             where = f"{runtime}{', all threads' * (threads != 1)}"
-            curves.append(Curve(f"{file}, {where}", len(curves) % 5, points))
+            curves.append(Curve(f"{file}, {where}", number % 5, dash % 4, points))
     return Plot(
         _WIDTH,
         _HEIGHT,

@@ -35,7 +35,7 @@ def test_the_text_compares_the_models_at_each_size() -> None:
         "  an iteration takes 15.6 us -> 3.71 us",
         "  loading 3 ms -> 3 ms, memory 2.0 MB -> 2.0 MB",
         "file 7.2 kB -> 0.1 MB",
-        "3,990 -> 950 us in onnxruntime at B 1, T 256 (4.2x)",
+        "3.99 -> 0.95 ms in onnxruntime at B 1, T 256 (4.2x)",
     ]
 
 
