@@ -70,7 +70,7 @@ def test_answers_as_before(path: Path) -> None:
     verified(path)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(
     "path", [path for path in BEFORE if path.parent.name == "upgrade"], ids=case_name
 )

@@ -39,6 +39,7 @@ g (float[B,T,2] x, int64[B] lengths, float[100,2] table) => (float[B,T,2] y)
 }"""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("form", ["scan", "loop"])
 @pytest.mark.parametrize(("cell", "gates"), [("LSTM", "4"), ("GRU", "3"), ("RNN", "1")])
 def test_an_expanded_cell_with_lengths_counts_its_frames(cell: str, gates: str, form: str) -> None:

@@ -530,6 +530,7 @@ def test_wrong_names_are_told() -> None:
         passes.stream(model(LSTM), "T", states={"c": "cn"})
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(
     ("file", "axis", "count"),
     [

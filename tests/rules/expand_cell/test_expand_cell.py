@@ -158,6 +158,7 @@ def test_every_attribute_and_input(
     )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("operator", "form"),
     [*((one, "scan") for one in sorted(CELLS)), ("RNN", "loop"), ("RNN", "written-out")],
@@ -216,6 +217,7 @@ def test_every_opset(executors: Executors, text: str, opset: int) -> None:
     assert_same(executors, model_of(text, changes))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["double", "float16"])
 @pytest.mark.parametrize("text", [RNN, GRU, LSTM], ids=["RNN", "GRU", "LSTM"])
 def test_other_types(text: str, kind: str) -> None:
@@ -322,6 +324,7 @@ def test_exported_models(path: Path) -> None:
     assert result.report.checked.verdict == "verified"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("refused", "loops"), [("Loop", ["Scan"]), ("Scan", ["Loop"]), ("Loop, Scan, If", [])]
 )

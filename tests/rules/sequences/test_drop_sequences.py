@@ -96,7 +96,7 @@ def _read(
 STAY = {"test_if_opt", "test_loop16_seq_none"}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_onnx_own_cases_become_plain_tensors(case: Case) -> None:
     result = assert_rewrite(of_tensors(case), pipeline="optimize-no-control-flow", options=FLAT)

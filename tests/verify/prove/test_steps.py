@@ -253,6 +253,7 @@ WRONG |= {
 RIGHT = {name.partition(":")[0]: pair[:2] for name, pair in WRONG.items()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_loops_of_another_step_are_proven(name: str) -> None:
     pair = RIGHT[name]
@@ -262,6 +263,7 @@ def test_loops_of_another_step_are_proven(name: str) -> None:
     assert found.is_proven, found.sentence()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_reads_another_loop_is_worth_the_same(name: str) -> None:
     models = [onnx.parser.parse_model(HEAD + text) for text in RIGHT[name]]
@@ -273,6 +275,7 @@ def test_what_reads_another_loop_is_worth_the_same(name: str) -> None:
     assert compared
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_in_one_step_is_not_proven(name: str) -> None:
     before, after, change = WRONG[name]
