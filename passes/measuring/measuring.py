@@ -20,6 +20,7 @@ from passes.loops.form import LoopForm
 from passes.measuring.measured import Measured, Row, Timing
 from passes.rule import Site
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
+from passes.verify.inputs.dims import declared
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
@@ -118,11 +119,13 @@ def _trip_counts(model: Model) -> Iterator[TripCount]:
 
 def _length(model: Model, free: Sequence[str]) -> str:
     """The first free symbol that the trip count of a loop depends on; where that is unknown, the
-    first free one; empty if there is none, or no loop."""
+    one of the fewest inputs, for more have a batch; empty if there is none, or no loop."""
     counts = [trips.size for trips in _trip_counts(model)]
     named = [str(atom) for count in counts for atom, _ in count.terms]
-    unknown = free[:1] if any(count.number is None for count in counts) else []
-    return next((name for name in [*named, *unknown] if name in free), "")
+    if any(count.number is None for count in counts):
+        shapes = [declared(value.type) or () for value in signature_inputs(model.proto.graph)]
+        named += sorted(free, key=lambda name: sum(name in shape for shape in shapes))
+    return next((name for name in named if name in free), "")
 
 
 def _points(drawer: Drawer, length: str, settings: Settings) -> list[dict[str, int]]:
@@ -157,7 +160,7 @@ def _fed(
             executor = stack.enter_context(OnnxRuntimeExecutor())
         for sizes in points:
             places = tuple((place, sizes[name]) for place, name in enumerate(drawer.symbols()))
-            plan = Plan("ordinary", "measured", fixed=places, style="moderate")
+            plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
             drawer, feeds = _taken(model, drawer, plan, executor)
             yield feeds
 

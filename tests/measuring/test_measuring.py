@@ -12,6 +12,7 @@ import pytest
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.verify.runtimes.worker import _timed
 from tests.cli.test_checking import run
+from tests.written import changed
 
 SUM = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[B,2] h, float[T,B,2] x) => (float[B,2] y) {
@@ -45,6 +46,19 @@ def test_the_trip_count_of_a_loop_is_measured_at_several_lengths() -> None:
     sizes = [row["sizes"] for row in json.loads(Path("m.json").read_text())["rows"]]
     assert [size["T"] for size in sizes] == [16, 64, 256, 1024]
     assert {size["B"] for size in sizes} == {1}
+
+
+def test_a_trip_count_that_is_unknown_is_not_taken_for_the_batch() -> None:
+    pytest.importorskip("onnxruntime")
+    cut = changed(SUM, {"T,B,2": "B,T,2", "y = Scan": "r = Relu (x) m = Reshape (r, s)  y = Scan"})
+    cut = changed(
+        cut, {"(h, x) }": "(h, m) }", "float[B,2] y)": "float[B,2] y) <int64[3] s = {-1, 1, 2}>"}
+    )
+    onnx.save(onnx.parser.parse_model(cut), "cut.onnx")
+    assert run("measure", "cut.onnx", *FEW, "--json", "m.json")[0] == DONE
+    sizes = [row["sizes"] for row in json.loads(Path("m.json").read_text())["rows"]]
+    assert {size["B"] for size in sizes} == {1}
+    assert len({size["T"] for size in sizes}) > 1
 
 
 def test_given_inputs_are_used() -> None:
