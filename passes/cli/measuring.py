@@ -78,6 +78,8 @@ class Measure(Reporting):
             name, _, sizes = text.rpartition("=")
             if not name or not all(size.strip().isdecimal() for size in sizes.split(",")):
                 raise WrongValue("dims", f"is {text!r}, not of the form NAME=SIZE,SIZE,...")
+            if not all(map(int, sizes.split(","))):
+                raise WrongValue("dims", f"is {text!r}, a size must be 1 or more")
             found.setdefault(name, []).extend(map(int, sizes.split(",")))
         return found
 

@@ -34,8 +34,8 @@ from passes.verify.signature import inputs as signature_inputs
 ONNXRUNTIME = "onnxruntime"
 #: Lengths that are measured unless others are given; other free sizes are 1 then.
 LENGTHS = (16, 64, 256, 1024)
-#: Rounds in which each model is called in turn, and the seconds of a turn.
-_ROUNDS, _TURN = 7, 0.05
+#: Rounds in which each model is called in turn, the seconds of a turn, and of the shortest one.
+_ROUNDS, _TURN, _SHORTEST = 7, 0.05, 1e-6
 #: Seconds to learn which inputs a model takes.
 _LEARNING = 10.0
 
@@ -90,6 +90,12 @@ def measure_models(models: Sequence[Model], settings: Settings) -> Measured:
     ]
     bytes_ = [_size(model) for model in models]
     return Measured([model.file or "model" for model in models], bytes_, rows, length)
+
+
+def not_measured(models: Sequence[Model], why: str) -> Measured:
+    """The measurement of models that did not run, with the reason."""
+    row = Row(ONNXRUNTIME, "", 1, {}, None, [Timing(failure=why) for _ in models])
+    return Measured([one.file or "model" for one in models], list(map(_size, models)), [row])
 
 
 def _threads(name: str, asked: Sequence[int]) -> Sequence[int]:
@@ -232,7 +238,7 @@ def _timings(
     failures = [""] * len(models)
     loads, memory = [0.0] * len(models), [0] * len(models)
     end = time.monotonic() + budget
-    turn = min(_TURN, budget / _ROUNDS / len(models))
+    turn = max(_SHORTEST, min(_TURN, budget / _ROUNDS / len(models)))
     for round_ in range(_ROUNDS):
         for number, (model, process) in enumerate(zip(models, processes, strict=True)):
             if failures[number] or (round_ and time.monotonic() > end):

@@ -97,6 +97,7 @@ def test_a_rewrite_is_measured() -> None:
     ("arguments", "sentence"),
     [
         (("--dim", "S=3"), "the model has no free dim 'S'; those that it has: B, T"),
+        (("--dim", "T=4,0"), "is 'T=4,0', a size must be 1 or more"),
         (("--dim", "T"), "is 'T', not of the form NAME=SIZE,SIZE,..."),
         (("--runtime", "tensorrt"), "tensorrt is no runtime that is installed"),
         (("--threads", "2"), "is '2', not one of 1, all, 1,all"),
@@ -106,6 +107,24 @@ def test_what_cannot_be_measured(arguments: tuple[str, ...], sentence: str) -> N
     code, _, errors = run("measure", "sum.onnx", *arguments)
     assert code == USAGE
     assert sentence in errors
+
+
+def test_without_time_each_model_is_called_all_the_same() -> None:
+    pytest.importorskip("onnxruntime")
+    none = ("--budget", "0", "--runtime", "onnxruntime", "--dim", "T=2", "--json", "m.json")
+    assert run("measure", "sum.onnx", *none)[0] == DONE
+    (row,) = json.loads(Path("m.json").read_text())["rows"]
+    assert row["timings"][0]["calls"] == 1
+
+
+def test_an_outcome_that_cannot_be_measured_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr("passes.measuring.measuring.ATTEMPTS", ())
+    given = ("optimize", "sum.onnx", "--dim", "T=2", "-o", "new.onnx", "--no-verify")
+    code, said, _ = run(*given, "--measure")
+    assert code == DONE
+    assert "not measured: no inputs are found that the model takes" in said
+    assert run(*given, "--force", "--require-gain", "1")[0] == NOT_PRODUCED
 
 
 def test_one_call_does_not_count() -> None:
