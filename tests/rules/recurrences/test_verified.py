@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
 import passes
+from passes.ir.scope import walk_model
 from passes.rules.recurrences.decays import DecayOfRows
+from passes.writing.draft import TOO_FEW, runs_in_blocks
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "run-in-blocks"
 
@@ -21,3 +24,30 @@ def test_a_fault_in_what_only_mild_decays_reach_is_found(monkeypatch: pytest.Mon
     model = onnx.load(GOLDEN / "decay_of_rows.before.onnxtxt")
     with pytest.raises(passes.Mismatch, match="branches: a near one"):
         passes.optimize(model, rules=["run-in-blocks"], allow_reassociation=True)
+
+
+GATED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,16] h0, float[T,1,16] xs) => (float[1,16] h, float[T,1,16] ys)
+<float[16,16] Z = {0}, float one = {1}> {
+    h, ys = Scan <num_scan_inputs = 1, body = step (float[1,16] h_in, float[1,16] x)
+        => (float[1,16] h_out, float[1,16] y) {
+        xz = MatMul (x, Z)  z = Sigmoid (xz)  keep = Sub (one, z)  kh = Mul (keep, h_in)
+        zx = Mul (z, x)  h_out = Add (kh, zx)  y = Identity (h_out) }> (h0, xs) }"""
+
+
+def test_too_few_iterations_for_a_block_are_optimized_as_a_loop_without_blocks_is() -> None:
+    model = onnx.parser.parse_model(GATED)
+    weights = np.linspace(-1, 1, 256, dtype=np.float32).reshape(16, 16)
+    del model.graph.initializer[0]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "Z"))
+    result = passes.optimize(model, allow_reassociation=True)
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+    assert [one.rule for one in result.report.records if one.regroups] == ["run-in-blocks"]
+    assert "sums of floats are regrouped in 1 loop" in result.report.to_text()
+    scans = [place for place in walk_model(result.model) if place.node.op_type == "Scan"]
+    few = [one for one in scans if runs_in_blocks(one.node, TOO_FEW)]
+    assert len(few) == 2  # fewer than a block, and those after the last block
+    for place in few:
+        (body,) = place.scope.inner(place.index)
+        assert "MatMul" not in {node.op_type for node in body.owner.node}
