@@ -77,7 +77,10 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while len(children := psutil.Process(parent.pid).children(recursive=True)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(0.5)
+    used = -1.0
+    while used != (used := sum(sum(child.cpu_times()) for child in children)):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)  # they work until they sleep
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     _, alive = psutil.wait_procs(children, timeout=30)
