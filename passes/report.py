@@ -337,7 +337,8 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     lines += [f"  {extra}" for extra in summed(records)]
     regrouped = {record.loop for record in records if record.regroups}
     if regrouped:
-        lines.append(f"  sums of floats are regrouped in {count(len(regrouped), 'loop')}")
+        places = count(len(regrouped), "loop")
+        lines.append(f"  sums of floats are regrouped in {places} (--keep-order keeps the order)")
     return lines
 
 
