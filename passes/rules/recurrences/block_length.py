@@ -24,7 +24,7 @@ _FEWEST, _NARROWEST = 16, 8
 #: Iterations in a block of elements, where their number is unknown, and the fewest of them.
 _ELEMENTS, _FEWEST_ELEMENTS = 128, 48
 #: The most independent elements that gain, and those of a whole block, which stay in the cache.
-_WIDEST, _MOST = 640, 1 << 19
+_WIDEST, _MOST = 640, 1 << 17
 #: The most elements of all steps that are written out: two such values stay in the cache.
 _MOST_STEPS = 1 << 15
 

@@ -128,13 +128,19 @@ class BlockLoop:
             either(inner, spelling.squeeze(inner, left, 0), branches, results, self._types())
             return Results(results)
 
-        enough = author.op("Not", author.op("Less", length.size, size))
+        first = self.block.body.form.scanned[0]
+        trips = (
+            spelling.squeeze(author, length.size, 0)
+            if length.guarded
+            else spelling.scalar_size(author, first.tensor, first.axis)
+        )
+        enough = author.op("Less", author.int(self.block.length - 1), trips)
         results = [author.fresh(name) for name in self._results]
         branches = {
             "then_branch": Branch("in_blocks", in_blocks),
             "else_branch": Branch("one_by_one", one_by_one),
         }
-        either(author, spelling.squeeze(author, enough, 0), branches, results, self._types())
+        either(author, enough, branches, results, self._types())
         return dict(zip(self._results, results, strict=True))
 
     def _blocks(

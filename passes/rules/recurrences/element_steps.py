@@ -259,11 +259,9 @@ def prepared(
         return steps.write(replace(writer, author=inner), starts)
 
     def judge(inner: Author, written: Written) -> list[str]:
-        """Return the conditions under which no product of decays is infinite; else results are
-        infinite or NaN."""
-        last, reads = written
-        values = [*last, *reads.values()]
-        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]
+        """Return the conditions under which no product of decays is infinite; else the last states
+        are infinite or NaN, for what is not finite stays so."""
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in written[0]]
         return [is_finite(inner, squares, dtype, FINITE)]
 
     return Prepared(checks, write, judge if rounds and not form.tropical else None)
