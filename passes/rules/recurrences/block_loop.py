@@ -125,16 +125,10 @@ class BlockLoop:
                 "then_branch": Branch("rest", with_rest),
                 "else_branch": Branch("no_rest", without),
             }
-            either(inner, spelling.squeeze(inner, left, 0), branches, results, self._types())
+            either(inner, left, branches, results, self._types())
             return Results(results)
 
-        first = self.block.body.form.scanned[0]
-        trips = (
-            spelling.squeeze(author, length.size, 0)
-            if length.guarded
-            else spelling.scalar_size(author, first.tensor, first.axis)
-        )
-        enough = author.op("Less", author.int(self.block.length - 1), trips)
+        enough = author.op("Less", author.ints(self.block.length - 1), length.size)
         results = [author.fresh(name) for name in self._results]
         branches = {
             "then_branch": Branch("in_blocks", in_blocks),
