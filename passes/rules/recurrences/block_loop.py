@@ -18,7 +18,7 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import BLOCKS, TOO_FEW
+from passes.writing.draft import BLOCKS
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
@@ -202,7 +202,7 @@ class BlockLoop:
             for one in form.carried
         ]
         collected = [Collected(name, author.fresh(f"{name}/rows")) for name in self.block.collected]
-        author.adopt([self.block.one_by_one(carried, scanned, collected, TOO_FEW)])
+        author.adopt([self.block.one_by_one(carried, scanned, collected)])
         return {
             **{one.body_output: one.final for one in carried},
             **{one.body_output: one.tensor for one in collected},
