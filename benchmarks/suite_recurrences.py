@@ -40,28 +40,44 @@ class Step:
 @dataclass(frozen=True)
 class Recurrence:
     """A model, its inputs, and the products that it needs at least, for a state that is a
-    matrix."""
+    matrix. `counts`: it is one of the thirteen that the geometric mean is about."""
 
     name: str
     original: ModelProto
     feeds: Arrays
-    products: tuple[ModelProto, Arrays] | None
+    products: tuple[ModelProto, Arrays] | None = None
+    counts: bool = False
 
 
 def cases(quick: bool = False) -> Iterator[Recurrence]:
     """Each architecture at its sizes: matrices first."""
     heads = ((32, 2, 8),) if quick else ((256, 4, 64), (256, 16, 128))
     for name, step in _MATRICES.items():
-        for steps, count, wide in heads:
+        for place, (steps, count, wide) in enumerate(heads):
             sizes = {"H": count, "D": wide}
             said = f"{name}, {count} heads of {wide}, {steps} steps"
             products = _products(steps, count, wide, "delta" in name)
-            yield Recurrence(said, *_model(step, steps, sizes), products)
+            counts = name in _COUNTED and (not place or name == "GLA")
+            yield Recurrence(said, *_model(step, steps, sizes), products, counts)
+            if name == "delta rule":
+                free = _model(step, steps, sizes, free=True)
+                yield Recurrence(f"{said} of any number", *free, products, not place)
     for name, step in _ELEMENTS.items():
         for wide in (8,) if quick else _WIDTHS[name]:
             steps = 32 if quick else 1024
             said = f"{name}, width {wide}, {steps} steps"
-            yield Recurrence(said, *_model(step, steps, {"W": wide, "N": 16}), None)
+            counts = name in _COUNTED and wide == _WIDTHS[name][-1]
+            yield Recurrence(said, *_model(step, steps, {"W": wide, "N": 16}), counts=counts)
+
+
+def short_cases(quick: bool = False) -> Iterator[Recurrence]:
+    """Each architecture over a few iterations, whose number is fixed, or any."""
+    for name, step in {**_MATRICES, **_ELEMENTS}.items():
+        sizes = {"H": 4, "D": 64, "W": _WIDTHS.get(name, (0,))[0], "N": 16}
+        for steps in (4,) if quick else (4, 16, 64):
+            for free in (False, True):
+                said = f"{name}, {steps} steps{' of any number' * free}"
+                yield Recurrence(said, *_model(step, steps, sizes, free=free))
 
 
 def exact(case: Recurrence) -> list[Array]:
@@ -95,6 +111,7 @@ _OPERATORS: Mapping[str, Any] = {
     "Div": np.divide,
     "Exp": np.exp,
     "Identity": np.array,
+    "Log": np.log,
     "MatMul": np.matmul,
     "Max": np.maximum,
     "Mul": np.multiply,
@@ -105,17 +122,22 @@ _OPERATORS: Mapping[str, Any] = {
 }
 
 
-def _model(step: Step, steps: int, sizes: Mapping[str, int]) -> tuple[ModelProto, Arrays]:
+def _model(
+    step: Step, steps: int, sizes: Mapping[str, int], *, free: bool = False
+) -> tuple[ModelProto, Arrays]:
+    """A model, and inputs of `steps` iterations; `free`: it takes any number of them."""
+    length = "T" if free else steps
+
     def shape(axes: str) -> tuple[int, ...]:
         return tuple(sizes.get(axis, 1) for axis in axes.split())
 
-    def typed(kinds: Mapping[str, str], end: str, *leading: int) -> str:
+    def typed(kinds: Mapping[str, str], end: str, *leading: int | str) -> str:
         dims = {name: ",".join(map(str, (*leading, *shape(axes)))) for name, axes in kinds.items()}
         return ", ".join(f"float[{dims[name]}] {name}{end}" for name in dims)
 
     finals, states = ", ".join(step.states), ", ".join(f"{name}0" for name in step.states)
-    text = f"""g ({typed(step.states, "0")}, {typed(step.reads, "s", steps)})
-        => ({typed(step.states, "")}, {typed({"ys": step.returns}, "", steps)}) {{
+    text = f"""g ({typed(step.states, "0")}, {typed(step.reads, "s", length)})
+        => ({typed(step.states, "")}, {typed({"ys": step.returns}, "", length)}) {{
         {finals}, ys = Scan <num_scan_inputs = {len(step.reads)}, body = step
             ({typed(step.states, "_in")}, {typed(step.reads, "")})
             => ({typed(step.states, "_out")}, {typed({"y": step.returns}, "")}) {{ {step.nodes} }}>
@@ -240,6 +262,20 @@ _ELEMENTS = {
         y = Add (re_out, im_out)""",
         {"a": "W", "w": "W"}, {"a": _PART, "w": _PART},
     ),
+    "log-sum-exp": Step(
+        {"x": "W"}, {"m": "W", "s": "W"}, "W",
+        """m_out = Max (m_in, x)  lower = Sub (m_in, m_out)  a = Exp (lower)  over = Sub (x, m_out)
+        e = Exp (over)  kept = Mul (s_in, a)  s_out = Add (kept, e)  log = Log (s_out)
+        y = Add (m_out, log)""",
+        {}, {},
+    ),
+    "log-add-exp": Step(
+        {"x": "W"}, {"h": "W"}, "W",
+        """m = Max (h_in, x)  lower = Sub (h_in, m)  a = Exp (lower)  over = Sub (x, m)
+        e = Exp (over)  sum = Add (a, e)  log = Log (sum)  h_out = Add (m, log)
+        y = Identity (h_out)""",
+        {}, {},
+    ),
     "Mamba": Step(
         {"dt": "W 1", "x": "W 1", "b": "1 N", "c": "N 1"}, {"S": "W N"}, "W 1",
         """dtr = Mul (dt, rates)  a = Exp (dtr)  dtx = Mul (dt, x)  xb = Mul (dtx, b)
@@ -252,5 +288,12 @@ _WIDTHS = {
     "HGRN": (64, 512),
     "minGRU": (64, 256),
     "LRU": (64, 256),
+    "log-sum-exp": (64, 256),
+    "log-add-exp": (64, 256),
     "Mamba": (64, 512),
 }
+#: Those of the geometric mean, GLA at two widths, the delta rule of any number of steps besides.
+_COUNTED = (
+    *("GLA", "RetNet", "delta rule", "gated delta rule", "RWKV-6", "mLSTM"),
+    *("moving average", "HGRN", "minGRU", "log-sum-exp", "Mamba"),
+)

@@ -52,7 +52,7 @@ _HEAVY = frozenset(
 
 def may_be_written_out(site: Site, form: LoopForm, trips: int) -> bool:
     """Return whether a Loop of a known trip count is so small that it may be faster written out."""
-    if op_of(site.node) != "Loop" or not only_steps(site, form):
+    if op_of(site.node) != "Loop" or not only_steps(site, form, trips):
         return False
     return starts(form.body.node, trips) * trips <= MOST_NODES
 
@@ -64,9 +64,8 @@ def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], t
     Raises:
         Refused: `few-iterations`.
     """
-    if not site.options.weigh_few_iterations or not only_steps(
-        site, LoopForm.from_node(site.node, site.opset)
-    ):
+    form = LoopForm.from_node(site.node, site.opset)
+    if not site.options.weigh_few_iterations or not only_steps(site, form, trips):
         return
     gone = [site.node, *(site.scope.owner.node[position] for position in covered)]
     before, after = starts(gone, trips), starts(nodes, trips)
@@ -120,9 +119,9 @@ def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
     return found
 
 
-def only_steps(site: Site, form: LoopForm) -> bool:
-    """Return whether the body of a loop computes little but the next state from the previous one,
-    so that only node starts can be saved."""
+def only_steps(site: Site, form: LoopForm, trips: int) -> bool:
+    """Return whether the body of a loop, of so many expected iterations, computes little but the
+    next state from the previous one, so that only node starts can be saved."""
     nodes = form.body.node
     for node in nodes:
         heavy = op_of(node) in _HEAVY or traits_of(node).work is Work.PRODUCT
@@ -130,13 +129,14 @@ def only_steps(site: Site, form: LoopForm) -> bool:
             return False
     stepping = {name for group in body_facts.recurrences(form) for name in group}
     carried = [state for state in form.carried if state.body_input in stepping]
-    return any(not _has_operator(site, form, state) for state in carried)
+    return any(not _has_operator(site, form, state, trips) for state in carried)
 
 
-def _has_operator(site: Site, form: LoopForm, carried: Carried) -> bool:
-    """Return whether a state is a running sum or the like, which an operator computes at once."""
+def _has_operator(site: Site, form: LoopForm, carried: Carried, trips: int) -> bool:
+    """Return whether a state is a running sum or the like, which an operator computes at once; of
+    floats, if that regroups more than a few of them."""
     producer = form.index.producers.get(carried.body_output)
     if producer is None or op_of(producer) not in KINDS or carried.body_input not in producer.input:
         return producer is None or op_of(producer) == "Identity"
     floats = elem_type_of(site.type_of(carried.initial)) in FLOATS
-    return not floats or site.options.allow_reassociation
+    return not floats or (site.options.allow_reassociation and trips > MOST_NODES)

@@ -18,7 +18,7 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import BLOCKS, TOO_FEW
+from passes.writing.draft import BLOCKS
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
@@ -124,16 +124,16 @@ class BlockLoop:
                 "then_branch": Branch("rest", with_rest),
                 "else_branch": Branch("no_rest", without),
             }
-            either(inner, spelling.squeeze(inner, left, 0), branches, results, self._types())
+            either(inner, left, branches, results, self._types())
             return Results(results)
 
-        enough = author.op("Not", author.op("Less", length.size, size))
+        enough = author.op("Less", author.ints(self.block.length - 1), length.size)
         results = [author.fresh(name) for name in self._results]
         branches = {
             "then_branch": Branch("in_blocks", in_blocks),
             "else_branch": Branch("one_by_one", one_by_one),
         }
-        either(author, spelling.squeeze(author, enough, 0), branches, results, self._types())
+        either(author, enough, branches, results, self._types())
         return dict(zip(self._results, results, strict=True))
 
     def _blocks(
@@ -199,7 +199,7 @@ class BlockLoop:
             for one in form.carried
         ]
         collected = [Collected(name, author.fresh(f"{name}/rows")) for name in self.block.collected]
-        author.adopt([self.block.one_by_one(carried, scanned, collected, TOO_FEW)])
+        author.adopt([self.block.one_by_one(carried, scanned, collected)])
         return {
             **{one.body_output: one.final for one in carried},
             **{one.body_output: one.tensor for one in collected},

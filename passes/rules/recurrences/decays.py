@@ -48,10 +48,6 @@ class Decay:
         """Return the factors of products of rows, [.., C, C]."""
         return self.constant(np.tril(np.ones((self.length,) * 2), -1 if before else 0), "mask")
 
-    def start(self, state: str) -> str:
-        """The state that rows read, [around.., along, columns]."""
-        return state
-
     def end(self, start: str, added: list[tuple[str, str]]) -> str:
         """The state after the block: `added` are the rows and columns that were added to it."""
         total = start
@@ -169,19 +165,27 @@ class DecayOfRows(Decay):
         factor = self._factor(before=False)
         return self.author.once(("column", value), lambda: self.author.op("Div", value, factor))
 
-    def start(self, state: str) -> str:
-        """The state in the middle of the block, were nothing added to it."""
+    def row_of_state(self, value: str, *, before: bool) -> str:
+        """A row times the decay from the start of the block to it."""
+        return self.author.op("Mul", self.row(value, before=before), self._first_half())
+
+    def _first_half(self) -> str:
+        """The decay from the start of the block to its middle, [around.., 1, along]."""
         author, size = self.author, self.length
-        half = self.constant(np.arange(size)[None, :] < size // 2, "half")
-        decay = author.op("Exp", author.op("MatMul", half, self.logs))
-        return author.op("Mul", state, self.flipped(decay))
+
+        def written() -> str:
+            half = self.constant(np.arange(size)[None, :] < size // 2, "half")
+            return author.op("Exp", author.op("MatMul", half, self.logs))
+
+        return author.once(("first half", self.logs), written)
 
     def end(self, start: str, added: list[tuple[str, str]]) -> str:
-        """The state after the block."""
+        """The state after the block: its rows, not all of it, are decayed to the end."""
         author = self.author
-        total = start
+        to_end = part(author, self._factor(before=False), self.rank - 2, -1, None)
+        whole = author.op("Mul", self._first_half(), to_end)
+        total = author.op("Mul", start, self.flipped(whole))
         for row, column in added:
-            product = author.op("MatMul", self.flipped(self.column(row)), column)
-            total = author.op("Add", total, product)
-        last = part(author, self._factor(before=False), self.rank - 2, -1, None)
-        return author.op("Mul", total, self.flipped(last))
+            kept = author.op("Mul", self.column(row), to_end)
+            total = author.op("Add", total, author.op("MatMul", self.flipped(kept), column))
+        return total

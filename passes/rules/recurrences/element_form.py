@@ -1,4 +1,5 @@
-"""States whose elements are independent of each other: h' = a * h + b, or max(h + a, b)."""
+"""States whose elements are independent of each other: h' = a * h + b, max(h + a, b), or
+log(exp(h + a) + exp(b))."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ class ElementForm:
     These are the names of the values; "" for one that is not read. States may feed each other:
     `decays` are what multiplies each state in the next of each, a sum of products, row by row of
     that matrix. `matrix`: rows alone read the one state, so its elements may be turned. `tropical`:
-    the operator in place of the sum, Max or Min, where the sum is in place of the product; "" for
-    linear states.
+    the operator in place of the sum, Max, Min or LOG_ADD_EXP, where the sum is in place of the
+    product; "" for linear states. `bounded`: the loop itself overflows where states are large.
     """
 
     states: tuple[LinearState, ...]
@@ -25,6 +26,7 @@ class ElementForm:
     before: tuple[str, ...]
     after: tuple[str, ...]
     tropical: str = ""
+    bounded: bool = False
     matrix: MatrixForm | None = None
 
     @property

@@ -21,9 +21,10 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import FINITE, Prepared, Written, is_finite
+from passes.rules.recurrences.in_range import FINITE, LARGEST, Prepared, Written, is_finite
 from passes.rules.recurrences.index_notation import ONE, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
+from passes.rules.recurrences.linear_states import LOG_ADD_EXP
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.rows import Rows
 from passes.writing import spelling
@@ -33,6 +34,8 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: A row has so many iterations where there are many, else so many; fewer are run one by one.
 _LONG, _SHORT, _FEW = 16, 8, 16
 _MANY = 256
+#: The exp of no more, and no less than its negative, neither overflows nor loses digits.
+_MOST_EXPONENT = 80.0
 
 
 #: A value for each state, or for each pair of states; "" for 0, or, for one state, for 1.
@@ -104,13 +107,19 @@ class ElementSteps:
 
     def _step(self, decay: Vector, state: Vector, added: Vector) -> Vector:
         """The next states."""
-        operator = self.form.tropical or "Add"
         kept = state if decay == ("",) else self._product(decay, state, 1)
         pairs = zip(kept, added, strict=True)
-        return tuple(
-            self.author.op(operator, one, more) if one and more else one or more
-            for one, more in pairs
-        )
+        return tuple(self._plus(one, more) if one and more else one or more for one, more in pairs)
+
+    def _plus(self, left: str, right: str) -> str:
+        """What is in place of the sum; of exps, relative to the larger one."""
+        op, operator = self.author.op, self.form.tropical or "Add"
+        if operator != LOG_ADD_EXP:
+            return op(operator, left, right)
+        larger = op("Max", left, right)
+        less = op("Sub", op("Min", left, right), larger)
+        one = self.author.value(np.array(1, self.dtype), "one")
+        return op("Add", larger, op("Log", op("Add", op("Exp", less), one)))
 
     def _through(self, decay: Vector, total: Vector) -> Vector:
         """The decay through an iteration, and through those before it."""
@@ -248,25 +257,33 @@ def prepared(
             for state, order in zip(states, form.orders, strict=True)
         )
     )
-    checks = []
+    checks, logs = [], form.tropical == LOG_ADD_EXP
     rounds = kind in _FLOATS and not form.is_plain and form.matrix is None
-    if rounds and form.tropical:
-        squares = [author.op("ReduceSumSquare", one, keepdims=0) for one in decays.values]
-        checks.append(is_finite(author, squares, dtype))
+    for values, most in ((decays, LARGEST), (added, FINITE)):
+        if logs or (rounds and form.tropical and values is decays):
+            squares = [
+                author.op("ReduceSumSquare", one, keepdims=0) for one in values.values if one
+            ]
+            checks += [is_finite(author, squares, dtype, most)] if squares else []
 
     def write(inner: Author) -> Written:
         steps = ElementSteps(inner, form, length, decays, added, dtype)
         return steps.write(replace(writer, author=inner), starts)
 
     def judge(inner: Author, written: Written) -> list[str]:
-        """Return the conditions under which no product of decays is infinite; else results are
-        infinite or NaN."""
-        last, reads = written
-        values = [*last, *reads.values()]
-        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]
-        return [is_finite(inner, squares, dtype, FINITE)]
+        """Return the conditions under which no product of decays is infinite; else the last states
+        are infinite or NaN, for what is not finite stays so."""
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in written[0]]
+        found = [is_finite(inner, squares, dtype, FINITE)]
+        for value in (*written[0], *written[1].values()) if form.bounded else ():
+            size = inner.op("ReduceMax", inner.op("Abs", value), keepdims=0)
+            found.append(
+                inner.op("Less", size, inner.value(np.array(_MOST_EXPONENT, dtype), "most"))
+            )
+        return found
 
-    return Prepared(checks, write, judge if rounds and not form.tropical else None)
+    judged = form.bounded or (rounds and not form.tropical)
+    return Prepared(checks, write, judge if judged else None)
 
 
 def _varies(writer: Writer, terms: Sequence[Term]) -> bool:

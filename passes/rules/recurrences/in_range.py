@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -47,5 +46,5 @@ def is_finite(
 ) -> str:
     """Return whether no number is NaN, infinite, or too large: the sum of all squares is less than
     `most`."""
-    total = reduce(lambda one, other: author.op("Add", one, other), squares)
+    total = author.op("Sum", *squares) if len(squares) > 1 else squares[0]
     return author.op("Less", total, author.value(np.array(most, dtype), "largest"))

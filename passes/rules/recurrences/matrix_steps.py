@@ -45,7 +45,7 @@ class MatrixSteps:
     def write(self) -> Written:
         """Write them; the state after the block, and what is read of it, by name."""
         decay = self.decay
-        start = decay.start(self._state(self.start))
+        start = self._state(self.start)
         added = self._added(start)
         reads = {out.read.name: self._output(out, start, added) for out in self.form.outputs}
         return [self._as_carried(decay.end(start, added))], reads

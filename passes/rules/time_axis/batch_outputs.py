@@ -210,7 +210,7 @@ def batch_outputs(site: Site) -> Edit:
     - `not-worth-it`: moving would cost more than it saves
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
-    body = TimeBody.of(site, too_few=True)
+    body = TimeBody.of(site, one_by_one=True)
     choice = _Choice(body, BatchableOutputs.of(body), body.readers())
     return write_after_loop(body, choice.moved(), choice.batchable.plain)
 
