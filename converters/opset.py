@@ -32,7 +32,7 @@ def template_of(
     if made.reads_model or made.leading or len(nodes) != 1 or len(set(names)) != len(names):
         return None
     (new,) = nodes
-    outputs = len(new.output)
+    outputs, drops = len(new.output), len(new.output) < len(node.output)
     if list(new.output) != list(node.output[:outputs]):
         return None
     places = {name: position for position, name in enumerate(node.input) if name}
@@ -42,18 +42,31 @@ def template_of(
     inputs = tuple(known[name] for name in new.input)
     attributes = tuple(new.attribute)
     fixed = tuple(sorted(places[name] for name in made.fixed_inputs))
-    return Template(op_of(new), attributes, len(node.input), inputs, outputs, note, exact, fixed)
+    return Template(
+        op_of(new), attributes, len(node.input), inputs, outputs, drops, note, exact, fixed
+    )
+
+
+@cache
+def considers_op(op: str, opset: int, target: int) -> bool | None:
+    """Return whether the nodes of an op have a step to take that may change them; None where that
+    depends on their attributes."""
+    if target == opset or "::" in op:
+        return False
+    if target > opset or table.changes(op, opset, target):
+        return table.changes(op, opset, target)
+    newer = _newer_attributes(op, opset, target)
+    return True if newer is None else None if newer else False
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node has a step to take that may change it; a look-up by its op."""
-    if target == opset or not is_onnx_domain(node.domain):
-        return False
     op = op_of(node)
-    if target > opset or table.changes(op, opset, target):
-        return table.changes(op, opset, target)
-    newer = _newer_attributes(op, opset, target)
-    return newer is None or (bool(newer) and any(one.name in newer for one in node.attribute))
+    known = considers_op(op, opset, target)
+    if known is not None:
+        return known
+    newer = _newer_attributes(op, opset, target) or ()
+    return any(one.name in newer for one in node.attribute)
 
 
 @cache
@@ -68,7 +81,7 @@ def _newer_attributes(op: str, opset: int, target: int) -> frozenset[str] | None
     return found
 
 
-@register("opset", considers=considers)
+@register("opset", considers=considers, considers_op=considers_op)
 def rewrite(site: Site) -> Edit:
     """Bring a node to the target opset, one version of its op after the other.
 

@@ -112,7 +112,12 @@ class Edit:
 
 Rewrite = Callable[[Site], Edit]
 Considers = Callable[[NodeProto, int, int], bool]
+ConsidersOp = Callable[[str, int, int], bool | None]
 Closer = Callable[[Model, int], Considers | None]
+
+
+def _depends(op: str, opset: int, target: int) -> None:
+    return None
 
 
 def nodes_of(*operators: str, since: int = 0) -> Considers:
@@ -128,8 +133,9 @@ class Rule:
     """A registered rewrite. `list`, `explain` and the docs are made from its docstring.
 
     `considers` answers quickly, for a node, the opset it is written in and the target, whether
-    the rule has anything to say about it. `closer` gives, for a model and the target, a `considers`
-    that knows the model; None where the rule has nothing to say of any node.
+    the rule has anything to say about it; `considers_op`, quicker, the same for all nodes of an
+    operator, None where that depends on the node. `closer` gives, for a model and the target, a
+    `considers` that knows the model; None where the rule has nothing to say of any node.
     """
 
     name: str
@@ -137,6 +143,7 @@ class Rule:
     considers: Considers
     optional: bool = False
     closer: Closer | None = None
+    considers_op: ConsidersOp = _depends
 
     @property
     def is_built_in(self) -> bool:
@@ -179,7 +186,12 @@ def _blamed(name: str, considers: Considers) -> Considers:
 
 
 def register(
-    name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
+    name: str,
+    *,
+    considers: Considers,
+    optional: bool = False,
+    closer: Closer | None = None,
+    considers_op: ConsidersOp = _depends,
 ) -> Callable[[Rewrite], Rewrite]:
     """Make a function a rule that pipelines may name.
 
@@ -188,7 +200,7 @@ def register(
     """
 
     def add(rewrite: Rewrite) -> Rewrite:
-        rule = Rule(name, rewrite, considers, optional, closer)
+        rule = Rule(name, rewrite, considers, optional, closer, considers_op)
         if not rule.is_built_in:
             rule = replace(rule, considers=_blamed(name, considers))
         if name in RULES and RULES[name].rewrite is not rewrite:

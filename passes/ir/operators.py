@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from onnx import FunctionProto, NodeProto
@@ -41,6 +42,20 @@ def op_of(node: Operation) -> str:
     if not domain or is_onnx_domain(domain):
         return node.op_type
     return f"{domain}::{node.op_type}"
+
+
+def bare_op(node: Operation) -> str:
+    """The operator without its domain."""
+    return node.op_type
+
+
+def ops_of(nodes: Iterable[NodeProto]) -> list[str]:
+    """The operators of nodes; faster than asking each."""
+    return [op_of(node) if node.domain else node.op_type for node in nodes]
+
+
+#: The operators of the standard domain that have bodies.
+HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
 def is_scan_9(node: NodeProto, opset: int, target: int = 0) -> bool:
