@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it, row_bytes
+from passes.bodies.time_cost import (
+    COPY,
+    Gains,
+    check_worthy,
+    fits,
+    handed_bytes,
+    is_worth_it,
+    row_bytes,
+)
 from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
@@ -283,7 +291,7 @@ class _Choice:
         }
         if body.form.scanned:
             free |= {scanned.body_input for scanned in body.form.scanned}
-        crossings = []
+        crossings, states = [], {carried.body_output for carried in body.form.carried}
         names = {name for position in allowed for name in scoping.free_names(body.nodes[position])}
         for name in sorted(names & self.batchable.carrying):
             position = body.index.positions.get(name)
@@ -291,5 +299,7 @@ class _Choice:
             readers: list[Part] = [reader for reader in self.readers[name] if reader in allowed]
             whole = row_bytes(body, name)
             cost = handed_bytes(body, name) if body.index.source(name) in free else whole
+            if name in states:
+                cost += COPY
             crossings.append(Crossing(producer, tuple(readers), cost))
         return crossings
