@@ -1,5 +1,6 @@
 """Linear recurrences of published architectures as Scans, with mild inputs, a loop in float64, and
-a model of nothing but the products of matrices that the work in blocks needs."""
+a model of nothing but what they need at least: the products of matrices of work in blocks; or what
+each element needs, for all iterations at once, with no step from one to the next."""
 
 from __future__ import annotations
 
@@ -39,35 +40,37 @@ class Step:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A model, its inputs, and the products that it needs at least, for a state that is a
-    matrix. `counts`: it is one of the thirteen that the geometric mean is about."""
+    """A model, its inputs, and the floor, what it needs at least, with inputs.
+
+    `kind` is that of the thirteen that the geometric mean is about; "" for another one.
+    """
 
     name: str
     original: ModelProto
     feeds: Arrays
-    products: tuple[ModelProto, Arrays] | None = None
-    counts: bool = False
+    floor: tuple[ModelProto, Arrays]
+    kind: str = ""
 
 
 def cases(quick: bool = False) -> Iterator[Recurrence]:
     """Each architecture at its sizes: matrices first."""
     heads = ((32, 2, 8),) if quick else ((256, 4, 64), (256, 16, 128))
     for name, step in _MATRICES.items():
-        for place, (steps, count, wide) in enumerate(heads):
+        for steps, count, wide in heads:
             sizes = {"H": count, "D": wide}
             said = f"{name}, {count} heads of {wide}, {steps} steps"
-            products = _products(steps, count, wide, "delta" in name)
-            counts = name in _COUNTED and (not place or name == "GLA")
-            yield Recurrence(said, *_model(step, steps, sizes), products, counts)
+            floor = _products(steps, count, wide, "delta" in name)
+            kind = f"{name} {wide}" if name == "GLA" else name
+            yield Recurrence(said, *_model(step, steps, sizes), floor, kind * (name in _KINDS))
             if name == "delta rule":
                 free = _model(step, steps, sizes, free=True)
-                yield Recurrence(f"{said} of any number", *free, products, not place)
+                yield Recurrence(f"{said} of any number", *free, floor, f"{name} of any length")
     for name, step in _ELEMENTS.items():
         for wide in (8,) if quick else _WIDTHS[name]:
-            steps = 32 if quick else 1024
+            steps, sizes = 32 if quick else 1024, {"W": wide, "N": 16}
             said = f"{name}, width {wide}, {steps} steps"
-            counts = name in _COUNTED and wide == _WIDTHS[name][-1]
-            yield Recurrence(said, *_model(step, steps, {"W": wide, "N": 16}), counts=counts)
+            made = _model(step, steps, sizes)
+            yield Recurrence(said, *made, _at_once(*made), name * (name in _KINDS))
 
 
 def short_cases(quick: bool = False) -> Iterator[Recurrence]:
@@ -76,8 +79,8 @@ def short_cases(quick: bool = False) -> Iterator[Recurrence]:
         sizes = {"H": 4, "D": 64, "W": _WIDTHS.get(name, (0,))[0], "N": 16}
         for steps in (4,) if quick else (4, 16, 64):
             for free in (False, True):
-                said = f"{name}, {steps} steps{' of any number' * free}"
-                yield Recurrence(said, *_model(step, steps, sizes, free=free))
+                made = _model(step, steps, sizes, free=free)
+                yield Recurrence(f"{name}, {steps} steps{' of any number' * free}", *made, made)
 
 
 def exact(case: Recurrence) -> list[Array]:
@@ -194,6 +197,26 @@ def _products(steps: int, heads: int, wide: int, delta: bool) -> tuple[ModelProt
     return model(text), {**feeds, "S0": np.zeros((heads, wide, wide), np.float32)}
 
 
+def _at_once(original: ModelProto, feeds: Arrays) -> tuple[ModelProto, Arrays]:
+    """The nodes of a step for all iterations at once, each of which starts from the first state:
+    what is left of a recurrence where no iteration needs the one before."""
+    (scan,) = original.graph.node
+    body, made = helper.get_node_attr_value(scan, "body"), ModelProto()
+    made.CopyFrom(original)
+    states = len(scan.output) - 1
+    inputs = zip((one.name for one in body.input), scan.input, strict=True)
+    nodes = [helper.make_node("Identity", [outer], [name]) for name, outer in inputs]
+    last = helper.make_node("Constant", [], ["last"], value_int=-1)
+    ends = [
+        helper.make_node("Gather", [one.name, "last"], [name], axis=0)
+        for one, name in zip(body.output[:states], scan.output, strict=False)
+    ]
+    rows = helper.make_node("Identity", [body.output[-1].name], scan.output[states:])
+    del made.graph.node[:]
+    made.graph.node.extend([*nodes, *body.node, last, *ends, rows])
+    return made, feeds
+
+
 _ROWS = {"q": "H 1 D", "k": "H D 1", "v": "H 1 D"}
 _STATE = {"S": "H D D"}
 _ADDED = "kv = Mul (k, v)  S_out = Add (kept, kv)  y = MatMul (q, S_out)"
@@ -292,8 +315,8 @@ _WIDTHS = {
     "log-add-exp": (64, 256),
     "Mamba": (64, 512),
 }
-#: Those of the geometric mean, GLA at two widths, the delta rule of any number of steps besides.
-_COUNTED = (
+#: Those of the geometric mean; GLA counts twice, by width, and the delta rule by its length.
+_KINDS = (
     *("GLA", "RetNet", "delta rule", "gated delta rule", "RWKV-6", "mLSTM"),
     *("moving average", "HGRN", "minGRU", "log-sum-exp", "Mamba"),
 )

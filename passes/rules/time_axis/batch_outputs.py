@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import (
-    START,
+    COPY,
     Gains,
     check_worthy,
     fits,
@@ -302,7 +302,6 @@ class _Choice:
         return crossings
 
     def _new(self, name: str) -> int:
-        """The cost of collecting a value: its bytes, and the node that copies what is a state, for
-        which half a start is counted, since products take longer to start than it does."""
+        """The cost of collecting a value: its bytes, and the node that copies what is a state."""
         inside = self.body.index.positions.keys() - set(self.body.form.body_outputs)
-        return row_bytes(self.body, name) + (0 if name in inside else START // 2)
+        return row_bytes(self.body, name) + (0 if name in inside else COPY)
