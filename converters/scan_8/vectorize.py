@@ -20,7 +20,7 @@ from passes.ir import scope as scoping
 from passes.ir.operator_traits import Values, traits_of
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -47,7 +47,7 @@ def vectorize(
     """
     if site.target < OLDEST:
         what = f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
-        raise Refused("opset-too-old", what)
+        raise site.refused("opset-too-old", what, opset=OLDEST)
     rows = _rows(site, scan)
     axis = Axis(
         spelling.size_of_axis(author, scan.sequences[0], 0),

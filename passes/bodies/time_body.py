@@ -63,8 +63,8 @@ class TimeBody:
         if site.opset < OLDEST:
             raise site.refused(
                 "opset-too-old",
-                f"the vectorization rules support opset {OLDEST} and later, this is {site.opset}; "
-                "--opset converts the model first",
+                f"the vectorization rules support opset {OLDEST} and later, this is {site.opset}",
+                opset=OLDEST,
             )
         node = copied(site.node)
         form = LoopForm.from_node(node, site.opset)

@@ -93,7 +93,6 @@ class CellForm:
         referring = has_references(node)
         for code, wrong, what in (
             ("contrib", operator in OTHERS, f"{operator} does more than an LSTM of ONNX"),
-            ("opset-too-old", site.target < SCAN_HAS_AXES, f"opset {site.target} has no such Scan"),
             ("attribute-reference", referring, "callers of the function choose an attribute"),
             ("clip", not clip > 0, f"runtimes differ on clip = {clip:g}, which is not above 0"),
             ("element-type", kind not in FLOATS, f"it is of {TensorProto.DataType.Name(kind)}"),
@@ -106,6 +105,9 @@ class CellForm:
         ):
             if wrong:
                 raise site.refused(code, what)
+        if site.target < SCAN_HAS_AXES:
+            what = f"opset {site.target} has no such Scan; opset {SCAN_HAS_AXES} does"
+            raise site.refused("opset-too-old", what, opset=SCAN_HAS_AXES)
         batch_first = bool(attribute(node, "layout", 0))
         return cls(
             operator,
@@ -164,7 +166,7 @@ def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) 
         parameters[parameter] = value
     if names[0] == "ThresholdedRelu" and site.target < HAS_THRESHOLDED_RELU:
         what = f"ThresholdedRelu is unsupported by opset {site.target}"
-        raise site.refused("opset-too-old", what)
+        raise site.refused("opset-too-old", what, opset=HAS_THRESHOLDED_RELU)
     return Activation(names[0], parameters)
 
 

@@ -118,6 +118,7 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
             f"whether {form.trip_count!r} is above 0 cannot be computed at opset "
             f"{site.target}, which compares no integers; opset {LESS_TAKES_INTEGERS} does",
             form.trip_count,
+            opset=LESS_TAKES_INTEGERS,
         )
     if not count.evidently_runs:
         refuse_changing_states(site, form)

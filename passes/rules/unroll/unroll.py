@@ -98,6 +98,7 @@ def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
             "opset-too-old",
             f"the loop may end before its bound, but opset {site.target} has no Where and no "
             f"ConstantOfShape, which came with opset {HAS_CONSTANT_OF_SHAPE}",
+            opset=HAS_CONSTANT_OF_SHAPE,
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:

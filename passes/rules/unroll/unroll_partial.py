@@ -74,6 +74,7 @@ def unroll_partial(site: Site) -> Edit:
             "opset-too-old",
             f"the trip count cannot be divided at opset {site.target}, which compares no "
             f"integers; opset {LESS_TAKES_INTEGERS} does",
+            opset=LESS_TAKES_INTEGERS,
         )
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)

@@ -59,6 +59,7 @@ def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Di
         f"no iteration runs, and opset {author.opset} cannot create rows of "
         f"{collected.body_output!r} of shape {list(dims)}; opset {HAS_CONSTANT_OF_SHAPE} can",
         collected.body_output,
+        opset=HAS_CONSTANT_OF_SHAPE,
     )
 
 
