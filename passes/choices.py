@@ -104,6 +104,7 @@ LIFTED_BY: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "batch-not-static": ({"dims": None}, {"batch": Batch.vectorize}),
     "condition-unknown": ({"values": None}, {"dims": None}),
     "contrib": ({"contrib": True},),
+    "ir-metadata": ({"drop_metadata": True},),
     "may-be-empty": ({"assume": ("non-empty",)},),
     "not-verified": ({"inputs": None}, {"verify_budget": None}),
     "over-budget": ({"max_bytes": None},),
@@ -111,7 +112,7 @@ LIFTED_BY: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "shape-unknown": ({"dims": None},),
     "steps-unknown": ({"dims": None},),
     "too-many-nodes": ({"max_nodes": None},),
-    "trip-count-not-static": ({"dims": None}, {"values": None}, {"max_trips": None}),
+    "trip-count-not-static": ({"dims": None}, {"values": None}, {"max_trips": 16}),
     "weights-differ": ({"stack_weights": True},),
 }
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from passes.check.wording import count
+from passes.choices import LIFTED_BY
 from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -177,7 +178,10 @@ class Record:
     def not_held(cls, path: str, kind: str, code: str, sentence: str) -> Record:
         """Return the record of a place that the IR version cannot hold; `kind` is its operator, or
         a description."""
-        return cls("ir-version", path, kind, "refused", code=code, sentence=sentence, loop=MAIN)
+        lifts = LIFTED_BY.get(code, ())
+        return cls(
+            *("ir-version", path, kind, "refused", ""), code, sentence, loop=MAIN, lifted_by=lifts
+        )
 
 
 @dataclass(frozen=True)

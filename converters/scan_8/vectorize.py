@@ -45,9 +45,7 @@ def vectorize(
         NeedsRows: the batch may be empty, and an op of the body has a rule for some rows only, or
             reads no row and may fail: without rows it never ran.
     """
-    if site.target < OLDEST:
-        what = f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
-        raise site.refused("opset-too-old", what, opset=OLDEST)
+    site.need_opset(OLDEST, "is too old for `vectorize`")
     rows = _rows(site, scan)
     axis = Axis(
         spelling.size_of_axis(author, scan.sequences[0], 0),

@@ -24,11 +24,6 @@ class File:
         """Read a file. Raises OSError where that cannot be."""
         return cls(str(path), path.stat().st_size, digest(path))
 
-    @classmethod
-    def unread(cls, path: Path) -> File:
-        """A file without its digest. Raises OSError where there is none."""
-        return cls(str(path), path.stat().st_size, "")
-
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file. Raises OSError where it cannot be read."""

@@ -112,20 +112,16 @@ def perform(task: Task, say: Progress | None = None) -> Done:
     started = time.monotonic()
     done = _performed(task, say)
     if done.report is not None and done.end in _ADVISED and len(task.pipeline.commands) == 1:
-        done = replace(done, report=_advised(task, done, done.report, say))
+        from passes.advice import advised
+
+        def gain(result: Result) -> float | None:
+            return _measured(task, result, task.pipeline, say).gain
+
+        measures = gain if done.report.measured is not None else None
+        (options,) = task.pipeline.commands
+        report = advised(Path(task.model), options, done.report, done.output, measures)
+        done = replace(done, report=report)
     return replace(done, seconds=round(time.monotonic() - started, 3))
-
-
-def _advised(task: Task, done: Done, report: Report, say: Progress | None) -> Report:
-    """The report with what to do next, measured if the outcome was."""
-    from passes.advice import advised
-
-    def gain(result: Result) -> float | None:
-        return _measured(task, result, task.pipeline, say).gain
-
-    (options,) = task.pipeline.commands
-    measures = gain if report.measured is not None else None
-    return advised(Path(task.model), options, report, done.output, measures)
 
 
 def _performed(task: Task, say: Progress | None) -> Done:

@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
-from passes.builds.files import File, files_of
 from passes.builds.task import (
     CannotWrite,
     Done,
@@ -128,11 +127,8 @@ def _written(task: Task, done: Done) -> str:
         return f"wrote {done.output}"
     from passes.measuring.measured import megabytes
 
-    sizes = [
-        sum(file.bytes for file in files_of(Path(one), File.unread))
-        for one in (task.model, done.output)
-    ]
-    size = " -> ".join(dict.fromkeys(map(megabytes, sizes)))
+    sizes = [megabytes(os.path.getsize(path)) for path in (task.model, done.output)]
+    size = " -> ".join(dict.fromkeys(sizes))
     return f"wrote {done.output}: {size}, {done.seconds:.1f} s of work"
 
 

@@ -100,6 +100,14 @@ class Site:
         would lift it, with its value, where its code has no other meaning."""
         return Refused(code, sentence, [self.path, *culprits], [lifted_by] if lifted_by else ())
 
+    def need_opset(
+        self, least: int, lacks: str, *culprits: str, code: str = "opset-too-old"
+    ) -> None:
+        """Refuse an older target; `lacks` completes "opset 8 ..."."""
+        if self.target < least:
+            sentence = f"opset {self.target} {lacks}; opset {least} would do"
+            raise self.refused(code, sentence, *culprits, opset=least)
+
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""
         return self.names.fresh(hint)

@@ -110,7 +110,7 @@ def inspect_model(
     )
     left_out = 0 if wanted.by_answer else len(shown) - len(kept)
     found = replace(found, groups=groups, left_out=left_out)
-    advice = next_steps(file, found, asked, release, options, wanted)
+    advice = next_steps(file, found, asked, release, options)
     return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
@@ -169,8 +169,7 @@ def next_steps(
     asked: int | None,
     release: Release | None,
     options: RuleOptions,
-    wanted: Wanted,
-) -> list[Advice]:
+) -> Sequence[Advice]:
     """Return what to run next: the command that upgrades, `optimize`, if it would change anything,
     with what more its options would do, or what explains why nothing applies."""
     if not file or not found.groups:
@@ -187,12 +186,7 @@ def next_steps(
     stays_old = any(one.rule in UPGRADE.rules for one in answers)
     if not stays_old and (advice := optimizing(Path(file), found.nodes, rules)):
         return advice
-    if wanted.rule is not None and rules:
-        command = ["simplify", file, "--rule", rules[0]]
-    elif codes:
-        command = ["explain", codes.most_common(1)[0][0]]
-    else:
-        command = ["check", file, "--all-targets"]
+    command = ["explain", codes.most_common(1)[0][0]] if codes else ["check", file, "--all-targets"]
     return [Advice(shlex.join(["passes", *command]))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ from passes.report import Record
 
 #: Places that are shown of a code.
 _MOST_SHOWN = 20
-_FLAG = re.compile(r"--[a-z][a-z-]+")
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def grouped(records: Sequence[Record], meanings: Mapping[str, str]) -> list[Refu
         Refusals(
             code,
             meanings.get(code, ""),
-            _ways(group[0], [meanings.get(code, ""), group[0].sentence], helps),
+            _ways(group[0], helps),
             (places := _places(group))[:_MOST_SHOWN],
             sum(place.count for place in places[_MOST_SHOWN:]),
             len(group),
@@ -81,19 +79,17 @@ def _places(records: Sequence[Record]) -> list[Places]:
     return [Places(pattern_of(paths), len(paths), *how) for how, paths in groups.items()]
 
 
-def _ways(record: Record, texts: Sequence[str], helps: Mapping[str, Way]) -> list[Way]:
+def _ways(record: Record, helps: Mapping[str, Way]) -> list[Way]:
     names = [name for lift in record.lifted_by for name in lift]
-    names += [flag for text in texts for flag in _FLAG.findall(text)]
-    return list(dict.fromkeys(helps[name] for name in names if name in helps))
+    return [helps[name] for name in dict.fromkeys(names) if name in helps]
 
 
 def _helps() -> dict[str, Way]:
-    """The help of each option of a command that rewrites, by its name and by its flag."""
+    """The help of each option of a command that rewrites."""
     declared = [*(command.options for command in load_commands().values()), Delivery]
-    known = [
-        (option.name, Way(f"--{option.key}", option.help.text))
+    return {
+        option.name: Way(f"--{option.key}", option.help.text)
         for options in declared
         for option in options_of(options).values()
         if "cli" in option.help.shown
-    ]
-    return {**dict(known), **{way.flag: way for _, way in known}}
+    }

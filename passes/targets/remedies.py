@@ -12,11 +12,10 @@ from typing import Any
 from passes.advice import tried
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, with_sizes
-from passes.choices import DEFAULT_OPSET, Form, Target
+from passes.choices import DEFAULT_OPSET, LIFTED_BY, Form, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
-from passes.commands.rewriting import Optimize
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.targets.deciding import deciding
@@ -210,13 +209,12 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    lifts = [lift for form in _forms(profile) for lift in _lifts(state, form)]
     asked: dict[RemedyKind, list[Mapping[str, Any]]] = {
-        RemedyKind.REGROUPS: [lift for lift in lifts if "allow_reassociation" in lift][:1],
+        RemedyKind.REGROUPS: [*LIFTED_BY["reassociation"]],
         RemedyKind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
     }
     offers = [(kind, ways, dict[str, str]()) for kind, ways in asked.items()]
-    if not promise and any("max_trips" in lift for lift in lifts):  # only the user knows how often
+    if not promise:  # how often, only the user knows
         offers.append((RemedyKind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
     flat = str(Target.no_control_flow)
     for kind, ways, shown in offers:
@@ -231,15 +229,6 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
             if len(best.checked.findings) < len(state.checked.findings):
                 cleared = _cleared(state.checked, best.checked)
                 yield Remedy(command, {**options, **shown}, kind, cleared)
-
-
-def _lifts(state: _State, form: str) -> list[Mapping[str, Any]]:
-    """Options that would lift what `optimize` refuses."""
-    try:
-        report, _ = tried(state.model.proto, Optimize(target=form))
-    except PassesError:
-        return []
-    return [lift for refusal in report.refusals for lift in refusal.lifted_by]
 
 
 def _missing(state: _State) -> list[str]:
@@ -268,9 +257,8 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
         _, result = tried(state.model.proto, command_named(command).options(**options))
     except PassesError:
         return None
-    if result is None:
-        return None
-    return _State.of(Model(result.model, state.model.path), profile, state.bound)
+    made = None if result is None else Model(result.model, state.model.path)
+    return None if made is None else _State.of(made, profile, state.bound)
 
 
 def _cleared(before: Checked, after: Checked) -> dict[str, int]:

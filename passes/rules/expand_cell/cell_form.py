@@ -105,9 +105,7 @@ class CellForm:
         ):
             if wrong:
                 raise site.refused(code, what)
-        if site.target < SCAN_HAS_AXES:
-            what = f"opset {site.target} has no such Scan; opset {SCAN_HAS_AXES} does"
-            raise site.refused("opset-too-old", what, opset=SCAN_HAS_AXES)
+        site.need_opset(SCAN_HAS_AXES, "has no such Scan")
         batch_first = bool(attribute(node, "layout", 0))
         return cls(
             operator,
@@ -164,9 +162,8 @@ def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) 
             what = f"runtimes differ on the {parameter} of {names[0]} where it is left out"
             raise site.refused("default-differs", what)
         parameters[parameter] = value
-    if names[0] == "ThresholdedRelu" and site.target < HAS_THRESHOLDED_RELU:
-        what = f"ThresholdedRelu is unsupported by opset {site.target}"
-        raise site.refused("opset-too-old", what, opset=HAS_THRESHOLDED_RELU)
+    if names[0] == "ThresholdedRelu":
+        site.need_opset(HAS_THRESHOLDED_RELU, "does not support ThresholdedRelu")
     return Activation(names[0], parameters)
 
 

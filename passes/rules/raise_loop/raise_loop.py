@@ -64,9 +64,7 @@ def raise_loop(site: Site) -> Edit:
     - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
       iterations take less time than the nodes that the Scan needs around it
     """
-    if site.target < SCAN_HAS_AXES:
-        what = f"opset {site.target} has no such Scan; opset {SCAN_HAS_AXES} does"
-        raise site.refused("opset-too-old", what, opset=SCAN_HAS_AXES)
+    site.need_opset(SCAN_HAS_AXES, "has no such Scan")
     raising = Raising.of(site)
     author = Author.at(site, "scan")
     scan = RaisedScan(raising, author)
