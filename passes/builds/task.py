@@ -117,8 +117,8 @@ def perform(task: Task, say: Progress | None = None) -> Done:
         def gain(result: Result) -> float | None:
             return _measured(task, result, task.pipeline, say).gain
 
-        measures = gain if done.report.measured is not None else None
         (options,) = task.pipeline.commands
+        measures = gain if options.least_gain is not None else None
         report = advised(Path(task.model), options, done.report, done.output, measures)
         done = replace(done, report=report)
     return replace(done, seconds=round(time.monotonic() - started, 3))
