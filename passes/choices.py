@@ -98,6 +98,24 @@ Flag = Literal[
     "quicker_cells",
 ]
 
+#: The options that lift a refusal of a code, where the rule names none: each of the sequence by
+#: itself; None for a value that only the user knows.
+LIFTED_BY: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "batch-not-static": ({"dims": None}, {"batch": Batch.vectorize}),
+    "condition-unknown": ({"values": None}, {"dims": None}),
+    "contrib": ({"contrib": True},),
+    "ir-metadata": ({"drop_metadata": True},),
+    "may-be-empty": ({"assume": ("non-empty",)},),
+    "not-verified": ({"inputs": None}, {"verify_budget": None}),
+    "over-budget": ({"max_bytes": None},),
+    "reassociation": ({"allow_reassociation": True},),
+    "shape-unknown": ({"dims": None},),
+    "steps-unknown": ({"dims": None},),
+    "too-many-nodes": ({"max_nodes": None},),
+    "trip-count-not-static": ({"dims": None}, {"values": None}, {"max_trips": 16}),
+    "weights-differ": ({"stack_weights": True},),
+}
+
 
 @dataclass(frozen=True)
 class RuleOptions:

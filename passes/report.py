@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from passes.check.wording import count
+from passes.choices import LIFTED_BY
 from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -29,6 +30,10 @@ Outcome = Literal["rewritten", "refused"]
 _FEW_UNREACHED = 3
 #: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
+#: The code of what keeps the iterations of a loop from running at once, and of what tells nothing
+#: unless a newer opset helps.
+_IN_TURN, _TOO_OLD = "carries", "opset-too-old"
+_LOOPS = frozenset({"Loop", "Scan"})
 #: A name in a sentence.
 _NAME = re.compile("'[^']*'")
 
@@ -105,7 +110,9 @@ class Checked:
 class Record:
     """One site that a rule considered; `loop` is the path of the innermost loop that it is or lies
     in, else that of the main graph or function, `value` the first output of that loop: paths may
-    change from round to round. `regroups`: floats are summed in another order."""
+    change from round to round. `regroups`: floats are summed in another order. `asked`: the rule
+    was asked for, by its name or by the command. `lifted_by` are options by name, each of which
+    would lift the refusal; None for a value that only the user knows."""
 
     rule: str
     path: str
@@ -121,6 +128,8 @@ class Record:
     loop: str = ""
     value: str = ""
     regroups: bool = False
+    asked: bool = True
+    lifted_by: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def rewritten(cls, rewritten: Rewritten, checked: Checked | None) -> Record:
@@ -155,7 +164,7 @@ class Record:
             yield record
 
     @classmethod
-    def refused(cls, refusal: Refusal) -> Record:
+    def refused(cls, refusal: Refusal, *, asked: bool = True) -> Record:
         """The record of a refusal."""
         reason, place = refusal.reason, refusal.place
         loop, value = loop_of(place)
@@ -170,13 +179,23 @@ class Record:
             optional=refusal.rule.optional,
             loop=loop,
             value=value,
+            asked=asked,
+            lifted_by=reason.lifted_by,
         )
+
+    @property
+    def tells(self) -> bool:
+        """True if a refusal is of a rule that was asked for, or would be lifted by an option."""
+        return self.asked or bool(self.lifted_by) or self.code in (NOT_VERIFIED, INVALID)
 
     @classmethod
     def not_held(cls, path: str, kind: str, code: str, sentence: str) -> Record:
         """Return the record of a place that the IR version cannot hold; `kind` is its operator, or
         a description."""
-        return cls("ir-version", path, kind, "refused", code=code, sentence=sentence, loop=MAIN)
+        lifts = LIFTED_BY.get(code, ())
+        return cls(
+            *("ir-version", path, kind, "refused", ""), code, sentence, loop=MAIN, lifted_by=lifts
+        )
 
 
 @dataclass(frozen=True)
@@ -193,6 +212,21 @@ class Size:
         operators = sum((counted for _, counted in model.operators), Counter[str]())
         loops = operators["Loop"] + operators["Scan"]
         return cls(operators.total(), loops, dict(sorted(operators.items())))
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A command line to try next, its effect, as far as that was tried, and how many times as fast
+    as the original its outcome is, if that was measured."""
+
+    command: str
+    effect: str = ""
+    gain: float | None = None
+
+    def __str__(self) -> str:
+        gain = "" if self.gain is None else f"{self.gain:.1f}x as fast as the original, measured"
+        about = "; ".join(filter(None, (gain, self.effect)))
+        return f"next: {self.command}" + (f"  ({about})" if about else "")
 
 
 @dataclass(frozen=True)
@@ -218,7 +252,7 @@ class Report:
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
     target, looked for under --strict; `measured`: its time, if that was asked for; `spent`: how
-    long the command took.
+    long the command took; `advice`: what to do next, the most valuable first.
     """
 
     command: str
@@ -236,11 +270,28 @@ class Report:
     proof: Proof | None = None
     measured: Measured | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
+    advice: Sequence[Advice] = ()
+
+    @property
+    def rewrites(self) -> list[Record]:
+        """The records of what was rewritten."""
+        return [record for record in self.records if record.outcome == "rewritten"]
 
     @property
     def refusals(self) -> list[Record]:
         """The records of what was refused."""
         return [record for record in self.records if record.outcome == "refused"]
+
+    @property
+    def telling(self) -> list[Record]:
+        """The refusals that tell why no more was done: of rules that were asked for, or that an
+        option would lift; of a loop without any of these one, that its iterations must run in turn
+        if there is such."""
+        reasons = {one.loop: one for one in self.refusals if one.tells}
+        loops = [one for one in self.refusals if one.op in _LOOPS and one.code != _TOO_OLD]
+        for one in sorted(loops, key=lambda one: one.code != _IN_TURN):
+            reasons.setdefault(one.loop, one)
+        return [one for one in self.refusals if one.tells or one is reasons.get(one.loop)]
 
     @property
     def left_out(self) -> list[Record]:
@@ -267,13 +318,14 @@ class Report:
         """The report as JSON; the same model and options give the same text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, default=_plain) + "\n"
 
-    def to_text(self, *, verbose: bool = False) -> str:
-        """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite."""
+    def to_text(self, *, verbose: bool = False, written: str = "") -> str:
+        """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite; then
+        what was `written`, and what to do next."""
         lines = [self._headline(), *(f"  note: {note}" for note in self.notes)]
         lines += [f"  bound: {one}" for one in self.bound]
         lines += _rewrite_lines(self.records) if verbose else _summary_lines(self.records)
         lines += _step_lines(self.records)
-        lines += _refusal_lines(self.refusals, verbose)
+        lines += _refusal_lines(self.refusals if verbose else self.telling, verbose)
         lines += [f"  in the way: {line}" for line in described(self.findings)]
         if self.checked is not None:
             lines.append(f"  whole model {self.checked}")
@@ -286,7 +338,7 @@ class Report:
             lines += [f"          {one}" for one in self.proof.rests_on if verbose]
         if self.measured is not None:
             lines.append(f"  {self.measured.line}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [written]), *map(str, self.advice)])
 
     def _headline(self) -> str:
         before, after = self.opsets
@@ -347,7 +399,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     for (rule, loop), group in groups.items():
         path, done = _group_line(loop, group)
         alike.setdefault((rule, done), []).append(path)
-    lines = [f"  {rule}: {_places(paths)}{done}" for (rule, done), paths in alike.items()]
+    lines = [f"  {rule}: {places_of(paths)}{done}" for (rule, done), paths in alike.items()]
     lines += [f"  {extra}" for extra in summed(records)]
     regrouped = {record.loop for record in records if record.regroups}
     if regrouped:
@@ -356,7 +408,7 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def _places(paths: Sequence[str]) -> str:
+def places_of(paths: Sequence[str]) -> str:
     """A path, or the number of several and a pattern that they match."""
     return f"{len(paths)} x {pattern_of(paths)}" if len(paths) > 1 else paths[0]
 
@@ -388,7 +440,7 @@ def _group_line(loop: str, group: Sequence[Record]) -> tuple[str, str]:
 
 def _refusal_lines(refusals: Sequence[Record], verbose: bool) -> list[str]:
     """A refusal; those of one code, rule and loop are one unless it is `verbose`, and those of
-    several loops whose sentences differ in names alone."""
+    several rules or loops whose sentences differ in names alone."""
     groups: dict[tuple[str | int, ...], list[Record]] = {}
     more: dict[int, str] = {}
     for number, record in enumerate(refusals):
@@ -396,13 +448,13 @@ def _refusal_lines(refusals: Sequence[Record], verbose: bool) -> list[str]:
         groups.setdefault(key, []).append(record)
     alike: dict[tuple[str | int, ...], list[Record]] = {}
     for number, (first, *others) in enumerate(groups.values()):
-        same = (first.rule, first.code, first.op, len(others))
+        same = (first.code, first.op, len(others))
         alike.setdefault((*same, number * verbose, _NAME.sub("", first.sentence)), []).append(first)
         more[id(first)] = f" (and {len(others)} more)" if others else ""
     return [
-        f"  refused {_places([one.path for one in equal])} ({equal[0].op}): "
+        f"  refused {places_of([*dict.fromkeys(one.path for one in equal)])} ({equal[0].op}): "
         f"{pattern_of([one.sentence for one in equal])}{more[id(equal[0])]} "
-        f"[rule {equal[0].rule}, code {equal[0].code}]"
+        f"[rule {', '.join(dict.fromkeys(one.rule for one in equal))}, code {equal[0].code}]"
         for equal in alike.values()
     ]
 

@@ -293,8 +293,9 @@ class Session:
             Record.all_rewritten(rewritten for round_ in rounds for rewritten in round_.rewritten)
         )
         last = {name: round_ for round_ in rounds for name in round_.rules}
+        aims = self.schedule.aims_of(self.options.rules)
         records += [
-            Record.refused(refusal)
+            Record.refused(refusal, asked=not refusal.rule.optional or refusal.rule.name in aims)
             for round_ in rounds
             for refusal in round_.refused
             if last[refusal.rule.name] is round_

@@ -20,7 +20,7 @@ from passes.ir import scope as scoping
 from passes.ir.operator_traits import Values, traits_of
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -45,9 +45,7 @@ def vectorize(
         NeedsRows: the batch may be empty, and an op of the body has a rule for some rows only, or
             reads no row and may fail: without rows it never ran.
     """
-    if site.target < OLDEST:
-        what = f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
-        raise Refused("opset-too-old", what)
+    site.need_opset(OLDEST, "is too old for `vectorize`")
     rows = _rows(site, scan)
     axis = Axis(
         spelling.size_of_axis(author, scan.sequences[0], 0),

@@ -28,7 +28,7 @@ from passes.commands.registry import load_commands
 
 ROOT = Path(__file__).parents[2]
 _PREFIX = "option "
-_REFUSED = re.compile(r"^  refused .* \[rule (?P<rule>\S+), code (?P<code>\S+)\]$", re.M)
+_REFUSED = re.compile(r"^  refused .* \[rule (?P<rule>[^ ,]+).*, code (?P<code>\S+)\]$", re.M)
 _METADATA = re.compile(r",\s*metadata_props: \[.*?\]", re.DOTALL)
 
 

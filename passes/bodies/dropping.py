@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.analysis.safety.may_fail import may_go
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.time_body import TimeBody
+from passes.choices import Assumption
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 
@@ -27,7 +28,8 @@ def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
             raise random_node(body.site, node)
         if not assumed and not may_go(node, known):
             what = f"nothing reads {list(node.output)}, but {op_of(node)} could fail"
-            raise body.site.refused("may-fail", what, *node.output)
+            promise = (Assumption.valid_inputs,)
+            raise body.site.refused("may-fail", what, *node.output, assume=promise)
 
 
 def random_node(site: Site, node: NodeProto) -> Refused:

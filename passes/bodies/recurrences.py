@@ -121,7 +121,7 @@ def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
         raise body.site.refused(
             "reassociation",
             f"the running {recurrence.kind} {name!r} is of floats, and at once it may differ "
-            "in rounding, or in the sign of a zero; --allow-reassociation allows that",
+            "in rounding, or in the sign of a zero",
             name,
         )
     if recurrence.elem_type not in _KERNELS[recurrence.kind]:

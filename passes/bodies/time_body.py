@@ -60,12 +60,7 @@ class TimeBody:
         """
         if runs_in_blocks(site.node) and not (one_by_one and runs_in_blocks(site.node, ONE_BY_ONE)):
             raise NothingToDo
-        if site.opset < OLDEST:
-            raise site.refused(
-                "opset-too-old",
-                f"the vectorization rules support opset {OLDEST} and later, this is {site.opset}; "
-                "--opset converts the model first",
-            )
+        site.need_opset(OLDEST, "is too old for the vectorization rules")
         node = copied(site.node)
         form = LoopForm.from_node(node, site.opset)
         _declare_types(site, form)

@@ -113,6 +113,7 @@ def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
         f"{largest!r}, or a value that moves with it, would take {all_bytes(body, largest)} bytes "
         f"or more for all iterations; at most {most_bytes(body)} are allowed",
         largest,
+        max_bytes=all_bytes(body, largest),
     )
 
 

@@ -15,7 +15,7 @@ from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.json_values import as_json, read_as
 from passes.measuring.measured import Measured
-from passes.report import Checked, Record, Report, Size, Spent
+from passes.report import Advice, Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
 from passes.tools import tools
 from passes.verify.prove.proof import Proof
@@ -77,6 +77,7 @@ class ReportFile:
     proof: Proof | None = None
     measured: Measured | None = None
     spent: Spent = field(default_factory=Spent)
+    advice: Sequence[Advice] = ()
     reproducer: str = ""
 
     @classmethod

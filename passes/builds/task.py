@@ -48,6 +48,10 @@ class End(StrEnum):
     DIED = "died"
 
 
+#: The ends after which something can be done next.
+_ADVISED = frozenset({End.WRITTEN, End.UNCHANGED, End.INCOMPLETE, End.REFUSED})
+
+
 @dataclass(frozen=True)
 class Task:
     """A pipeline for the model at a path.
@@ -107,6 +111,16 @@ def perform(task: Task, say: Progress | None = None) -> Done:
     """
     started = time.monotonic()
     done = _performed(task, say)
+    if done.report is not None and done.end in _ADVISED and len(task.pipeline.commands) == 1:
+        from passes.advice import advised
+
+        def gain(result: Result) -> float | None:
+            return _measured(task, result, task.pipeline, say).gain
+
+        (options,) = task.pipeline.commands
+        measures = gain if options.least_gain is not None else None
+        report = advised(Path(task.model), options, done.report, done.output, measures)
+        done = replace(done, report=report)
     return replace(done, seconds=round(time.monotonic() - started, 3))
 
 
@@ -154,9 +168,10 @@ def _written(task: Task, say: Progress | None) -> Done:
             sentence = f"{refused}, and --strict was given{help_}"
             return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
     gains = [gain for one in pipeline.commands if (gain := one.least_gain) is not None]
-    if gains and not report.unchanged:
+    least = max(gains, default=0.0)
+    if gains and (report.rewrites or (least and not report.unchanged)):
         measured = _measured(task, result, pipeline, say)
-        report, least = replace(report, measured=measured), max(gains)
+        report = replace(report, measured=measured)
         if least and (measured.gain or 0.0) < least:
             told = f"the gain is {measured.gain:.2f}x" if measured.gain else measured.line
             sentence = f"{task.model}: {told}, --require-gain asks for {least:g}x"

@@ -104,9 +104,9 @@ def rewrite(
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
             if done.report is not None and not quiet:
-                last = f"wrote {done.output}" if done.output and not files.to_stdout else ""
-                text = done.report.to_text(verbose=delivery.verbose)
-                print_it(files.named("\n".join(filter(None, (text, last)))))
+                last = _written(files.task, done) if done.output and not files.to_stdout else ""
+                text = done.report.to_text(verbose=delivery.verbose, written=last)
+                print_it(files.named(text))
             if json is not None:
                 write(json, files.named(ReportFile.of(files.task, done).to_json()))
             if html is not None:
@@ -119,6 +119,17 @@ def rewrite(
             complain(files.named(remark))
         if done.exit_code:
             fail(files.named(done.sentence), done.exit_code)
+
+
+def _written(task: Task, done: Done) -> str:
+    """Where the outcome is; after `optimize`, what it cost, too."""
+    if done.report is None or not done.report.command.startswith("optimize"):
+        return f"wrote {done.output}"
+    from passes.measuring.measured import megabytes
+
+    sizes = [megabytes(os.path.getsize(path)) for path in (task.model, done.output)]
+    size = " -> ".join(dict.fromkeys(sizes))
+    return f"wrote {done.output}: {size}, {done.seconds:.1f} s of work"
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 
-from passes.choices import RuleOptions
+from passes.choices import LIFTED_BY, RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.closed import Outer
@@ -26,14 +26,22 @@ from passes.types.inference import ValueTypes
 class Refused(Exception):
     """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
 
-    `culprits` are paths of nodes or names of values. It may be raised from any depth.
+    `culprits` are paths of nodes or names of values. `lifted_by` are options by name, each of which
+    would lift it: by default those of its code. It may be raised from any depth.
     """
 
-    def __init__(self, code: str, sentence: str, culprits: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        code: str,
+        sentence: str,
+        culprits: Sequence[str] = (),
+        lifted_by: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         super().__init__(f"{code}: {sentence}")
         self.code = code
         self.sentence = sentence
         self.culprits = tuple(culprits)
+        self.lifted_by = tuple(lifted_by or LIFTED_BY.get(code, ()))
 
 
 @dataclass(frozen=True)
@@ -87,9 +95,18 @@ class Site:
         """True if the site lies in a model-local function, at any depth."""
         return isinstance(self.scope.outermost.owner, FunctionProto)
 
-    def refused(self, code: str, sentence: str, *culprits: str) -> Refused:
-        """A refusal of the site, whose path is the first culprit."""
-        return Refused(code, sentence, [self.path, *culprits])
+    def refused(self, code: str, sentence: str, *culprits: str, **lifted_by: Any) -> Refused:
+        """A refusal of the site, whose path is the first culprit; `lifted_by` is an option that
+        would lift it, with its value, where its code has no other meaning."""
+        return Refused(code, sentence, [self.path, *culprits], [lifted_by] if lifted_by else ())
+
+    def need_opset(
+        self, least: int, lacks: str, *culprits: str, code: str = "opset-too-old"
+    ) -> None:
+        """Refuse an older target; `lacks` completes "opset 8 ..."."""
+        if self.target < least:
+            sentence = f"opset {self.target} {lacks}; opset {least} would do"
+            raise self.refused(code, sentence, *culprits, opset=least)
 
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""

@@ -7,7 +7,9 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from passes.advice import optimizing
 from passes.choices import Batch, RuleOptions
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import load_rules, rule
@@ -16,14 +18,14 @@ from passes.engine.selection import NothingMatches, matches
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import nearest
 from passes.inspection.facts import group_of
-from passes.inspection.inspection import VERSION, Answer, Group, Inspection
+from passes.inspection.inspection import VERSION, Answer, Inspection
 from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop
 from passes.loops.alike import Alike, alike
 from passes.onnxruntime.releases import Release
-from passes.report import Size
+from passes.report import Advice, Size
 from passes.session import Source, loaded
 
 #: Operators that make a sequence of no other.
@@ -107,8 +109,9 @@ def inspect_model(
         group_of(model, shown[at], _above(rows, positions, at), answers[at]) for at in kept
     )
     left_out = 0 if wanted.by_answer else len(shown) - len(kept)
-    command = next_command(file, groups, asked, release, options)
-    return replace(found, groups=groups, left_out=left_out, next=command)
+    found = replace(found, groups=groups, left_out=left_out)
+    advice = next_steps(file, found, asked, release, options)
+    return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
 def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
@@ -160,17 +163,18 @@ def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike
     return found
 
 
-def next_command(
+def next_steps(
     file: str,
-    groups: Sequence[Group],
+    found: Inspection,
     asked: int | None,
     release: Release | None,
     options: RuleOptions,
-) -> str:
-    """Return a command that rewrites some of the groups, or explains why none does."""
-    if not file or not groups:
-        return ""
-    answers = [one for group in groups for one in group.answers]
+) -> Sequence[Advice]:
+    """Return what to run next: the command that upgrades, `optimize`, if it would change anything,
+    with what more its options would do, or what explains why nothing applies."""
+    if not file or not found.groups:
+        return []
+    answers = [one for group in found.groups for one in group.answers]
     rules = [one.rule for one in answers if one.outcome == "rewrites"]
     codes = Counter(one.code for one in answers if one.outcome == "refuses")
     if any(name in UPGRADE.rules for name in rules):
@@ -178,15 +182,12 @@ def next_command(
         command += ["--opset", f"{asked}"] if release is None and asked is not None else []
         command += ["--for", f"onnxruntime==1.{release.minor}"] if release is not None else []
         command += ["--batch", options.batch] if options.batch != Batch.auto else []
-    elif any(name in SCHEDULES["optimize"].rules for name in rules):
-        command = ["optimize", file]
-    elif rules:
-        command = ["simplify", file, "--rule", rules[0]]
-    elif codes:
-        command = ["explain", codes.most_common(1)[0][0]]
-    else:
-        command = ["check", file, "--all-targets"]
-    return shlex.join(["passes", *command])
+        return [Advice(shlex.join(["passes", *command]))]
+    stays_old = any(one.rule in UPGRADE.rules for one in answers)
+    if not stays_old and (advice := optimizing(Path(file), found.nodes, rules)):
+        return advice
+    command = ["explain", codes.most_common(1)[0][0]] if codes else ["check", file, "--all-targets"]
+    return [Advice(shlex.join(["passes", *command]))]
 
 
 def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from passes.report import Advice
+
 #: The version of the JSON file: a field may be added within it, none is removed or renamed.
 VERSION = 1
 Outcome = Literal["rewrites", "refuses"]
@@ -83,8 +85,8 @@ class Inspection:
     functions, too; `loop_kinds` are the groups of loops. `external_bytes` are those of weights
     in other files. `notes` tell which parts were read as they are meant, not as they are written.
     `groups` are in the order of the model, each after the one above it; `left_out` are those that
-    were not looked into. `next` is a command that rewrites some of them or explains why none does,
-    empty where the model has no file.
+    were not looked into. `advice` is what to do next, the most valuable first, and `next` its first
+    command; empty where the model has no file.
     """
 
     schema_version: int
@@ -102,6 +104,7 @@ class Inspection:
     groups: Sequence[Group] = ()
     left_out: int = 0
     next: str = ""
+    advice: Sequence[Advice] = ()
 
     def to_json(self) -> str:
         """Return the inspection as JSON, of the schema `passes/builds/inspect-1.schema.json`."""

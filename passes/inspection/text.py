@@ -39,8 +39,7 @@ def text_of(found: Inspection, verbose: bool, width: int) -> str:
     if len(found.groups) > 1:
         for outcome in _OUTCOMES:
             lines += _filled(f"in all, {outcome}: ", _totals(found.groups, outcome), width)
-    if found.next:
-        lines.append(f"next: {found.next}")
+    lines += map(str, found.advice)
     return "\n".join(lines)
 
 

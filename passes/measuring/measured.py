@@ -128,7 +128,7 @@ class Measured:
             if not all(one.failure for row in own for one in row.timings):
                 lines += _aligned([self._titles(own), *(self._cells(row) for row in own)])
             lines += self._below(own)
-        sizes = [_megabytes(size) for size in self.bytes]
+        sizes = [megabytes(size) for size in self.bytes]
         lines.append(f"file {' -> '.join(sizes)}")
         return "\n".join([*lines, self.line])
 
@@ -163,7 +163,7 @@ class Measured:
             each = (seconds_text(one.seconds / count) if not one.failure else "-" for one in last)
             yield f"  an iteration takes {' -> '.join(each)}"
         loading = (seconds_text(one.loading) if not one.failure else "-" for one in last)
-        memory = [_megabytes(one.memory) if one.memory else "-" for one in last]
+        memory = [megabytes(one.memory) if one.memory else "-" for one in last]
         known = any(one.memory for one in last)
         yield f"  loading {' -> '.join(loading)}" + f", memory {' -> '.join(memory)}" * known
 
@@ -193,7 +193,8 @@ def seconds_text(seconds: float) -> str:
     return f"{_number(seconds, unit)} {_UNITS[unit][1]}"
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """A number of bytes with one digit after the point."""
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 

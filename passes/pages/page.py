@@ -136,7 +136,7 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
         grouped(records, report.meanings),
         remarks,
         described(report.findings),
-        remedies,
+        remedies or [f"{one}".removeprefix("next: ") for one in report.advice],
         ", ".join(f"{name} {version}" for name, version in report.tools.items()),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,18 +13,6 @@ from passes.report import Record
 
 #: Places that are shown of a code.
 _MOST_SHOWN = 20
-_FLAG = re.compile(r"--[a-z][a-z-]+")
-#: Options that may clear what a code means, where its explanation names none.
-_CLEARS: Mapping[str, Sequence[str]] = {
-    "trip-count-not-static": ("--dim", "--max-trips"),
-    "not-static": ("--dim", "--shape"),
-    "dynamic": ("--dim", "--shape"),
-    "too-large": ("--max-nodes",),
-    "too-many-nodes": ("--max-nodes",),
-    "batch-not-static": ("--dim", "--shape", "--batch"),
-    "not-verified": ("--inputs", "--verify-budget"),
-    "may-fail": ("--assume",),
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +61,7 @@ def grouped(records: Sequence[Record], meanings: Mapping[str, str]) -> list[Refu
         Refusals(
             code,
             meanings.get(code, ""),
-            _ways(code, [meanings.get(code, ""), group[0].sentence], helps),
+            _ways(group[0], helps),
             (places := _places(group))[:_MOST_SHOWN],
             sum(place.count for place in places[_MOST_SHOWN:]),
             len(group),
@@ -92,17 +79,16 @@ def _places(records: Sequence[Record]) -> list[Places]:
     return [Places(pattern_of(paths), len(paths), *how) for how, paths in groups.items()]
 
 
-def _ways(code: str, texts: Sequence[str], helps: Mapping[str, str]) -> list[Way]:
-    named = [flag for text in texts for flag in _FLAG.findall(text)]
-    flags = dict.fromkeys([*_CLEARS.get(code, ()), *named])
-    return [Way(flag, helps[flag]) for flag in flags if flag in helps]
+def _ways(record: Record, helps: Mapping[str, Way]) -> list[Way]:
+    names = [name for lift in record.lifted_by for name in lift]
+    return [helps[name] for name in dict.fromkeys(names) if name in helps]
 
 
-def _helps() -> dict[str, str]:
+def _helps() -> dict[str, Way]:
     """The help of each option of a command that rewrites."""
     declared = [*(command.options for command in load_commands().values()), Delivery]
     return {
-        f"--{option.key}": option.help.text
+        option.name: Way(f"--{option.key}", option.help.text)
         for options in declared
         for option in options_of(options).values()
         if "cli" in option.help.shown

@@ -9,9 +9,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from passes.advice import tried
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, with_sizes
-from passes.choices import DEFAULT_OPSET, Form, Target
+from passes.choices import DEFAULT_OPSET, LIFTED_BY, Form, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
@@ -208,8 +209,8 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    asked: dict[RemedyKind, list[dict[str, Any]]] = {
-        RemedyKind.REGROUPS: [{"allow_reassociation": True}],
+    asked: dict[RemedyKind, list[Mapping[str, Any]]] = {
+        RemedyKind.REGROUPS: [*LIFTED_BY["reassociation"]],
         RemedyKind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
     }
     offers = [(kind, ways, dict[str, str]()) for kind, ways in asked.items()]
@@ -252,12 +253,12 @@ def _open_shapes(model: Model) -> Iterator[str]:
 def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) -> _State | None:
     """The model after a command, unverified; None where that is refused."""
     command, options = step
-    pipeline = Pipeline([(command, {**options, "verify": False})])
     try:
-        result = pipeline.run(state.model.proto)
-        return _State.of(Model(result.model, state.model.path), profile, state.bound)
+        _, result = tried(state.model.proto, command_named(command).options(**options))
     except PassesError:
         return None
+    made = None if result is None else Model(result.model, state.model.path)
+    return None if made is None else _State.of(made, profile, state.bound)
 
 
 def _cleared(before: Checked, after: Checked) -> dict[str, int]:

@@ -217,7 +217,7 @@ class TestPage:
         (group,) = page.refusals
         assert (group.code, group.count) == ("trip-count-not-static", 1)
         assert group.meaning
-        assert [way.flag for way in group.ways] == ["--dim", "--max-trips"]
+        assert [way.flag for way in group.ways] == ["--dim", "--set", "--max-trips"]
         assert [(one.path, one.rule) for one in group.shown] == [("main/loop_0", "unroll")]
         assert [one.code for one in page.lanes[0].refusals] == ["trip-count-not-static"]
 

@@ -38,8 +38,7 @@ def expand_attention(site: Site) -> Edit:
     """
     if called_key(site.node) in map(function_key, site.model.proto.functions):
         raise NothingToDo
-    if site.opset < SLICE_HAS_INPUTS:
-        raise site.refused("opset-too-old", f"the opset is {site.opset}, below {SLICE_HAS_INPUTS}")
+    site.need_opset(SLICE_HAS_INPUTS, "has no Slice with inputs")
     author = Author.at(site, "attention")
     if op_of(site.node) in CONVOLUTION:
         write_convolution(site, author)

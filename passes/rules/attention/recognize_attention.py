@@ -71,7 +71,7 @@ def recognize_attention(site: Site) -> Edit:
         sentence = f"onnxruntime has a kernel for it in {CONTRIB}, which --contrib allows"
         raise site.refused("contrib", sentence)
     if is_loop and not options.allow_reassociation:
-        sentence = "the kernel regroups sums of floats, which --allow-reassociation allows"
+        sentence = "the kernel regroups sums of floats"
         raise site.refused("reassociation", sentence)
     return edit
 

@@ -93,7 +93,6 @@ class CellForm:
         referring = has_references(node)
         for code, wrong, what in (
             ("contrib", operator in OTHERS, f"{operator} does more than an LSTM of ONNX"),
-            ("opset-too-old", site.target < SCAN_HAS_AXES, f"opset {site.target} has no such Scan"),
             ("attribute-reference", referring, "callers of the function choose an attribute"),
             ("clip", not clip > 0, f"runtimes differ on clip = {clip:g}, which is not above 0"),
             ("element-type", kind not in FLOATS, f"it is of {TensorProto.DataType.Name(kind)}"),
@@ -106,6 +105,7 @@ class CellForm:
         ):
             if wrong:
                 raise site.refused(code, what)
+        site.need_opset(SCAN_HAS_AXES, "has no such Scan")
         batch_first = bool(attribute(node, "layout", 0))
         return cls(
             operator,
@@ -162,9 +162,8 @@ def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) 
             what = f"runtimes differ on the {parameter} of {names[0]} where it is left out"
             raise site.refused("default-differs", what)
         parameters[parameter] = value
-    if names[0] == "ThresholdedRelu" and site.target < HAS_THRESHOLDED_RELU:
-        what = f"ThresholdedRelu is unsupported by opset {site.target}"
-        raise site.refused("opset-too-old", what)
+    if names[0] == "ThresholdedRelu":
+        site.need_opset(HAS_THRESHOLDED_RELU, "does not support ThresholdedRelu")
     return Activation(names[0], parameters)
 
 

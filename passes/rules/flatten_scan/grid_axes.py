@@ -130,6 +130,7 @@ class GridAxes:
                 f"sizes of {name!r} are known only at run time, and before opset "
                 f"{ZERO_IS_A_SIZE} a Reshape cannot take 0 as a size",
                 name,
+                opset=ZERO_IS_A_SIZE,
             )
 
     def _refuse_large(self, grid: Grid, done: str) -> None:

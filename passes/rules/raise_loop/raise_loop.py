@@ -12,7 +12,7 @@ from passes.rules.raise_loop.raising import Raising
 from passes.writing.author import Author
 
 
-@register("raise-loop", considers=nodes_of("Loop", since=SCAN_HAS_AXES), optional=True)
+@register("raise-loop", considers=nodes_of("Loop"), optional=True)
 def raise_loop(site: Site) -> Edit:
     """Turn a Loop with a known trip count into a Scan.
 
@@ -42,6 +42,7 @@ def raise_loop(site: Site) -> Edit:
     equal, as is always assumed of the model's inputs.
 
     Refuses:
+    - `opset-too-old`: the opset is below 9, which has no such Scan
     - `condition`: the body computes whether the loop continues
     - `endless`: nothing ends the loop
     - `no-iteration`: the trip count is constant, and below 1
@@ -63,6 +64,7 @@ def raise_loop(site: Site) -> Edit:
     - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
       iterations take less time than the nodes that the Scan needs around it
     """
+    site.need_opset(SCAN_HAS_AXES, "has no such Scan")
     raising = Raising.of(site)
     author = Author.at(site, "scan")
     scan = RaisedScan(raising, author)

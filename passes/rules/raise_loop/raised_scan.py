@@ -398,22 +398,15 @@ class RaisedScan:
         for window, _ in self.scanned:
             size = window and (dims_of(site.type_of(window.read.tensor)) or ())[window.read.axis]
             if window and window.whole and isinstance(size, int):
-                raise site.refused(
-                    "old-if",
-                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
-                    f"shape, but {window.read.tensor!r} is scanned over {size} elements or none",
-                    window.read.tensor,
-                )
+                scanned = f"and {window.read.tensor!r} is scanned over {size} elements or none"
+                lacks = f"has no If whose branches differ in shape, {scanned}"
+                site.need_opset(SHAPES_MAY_DIFFER, lacks, window.read.tensor, code="old-if")
         for row in self.rows:
             begun = row.begins_with and (dims_of(site.type_of(row.begins_with)) or ())
             if begun and isinstance(begun[row.axis], int):
-                raise site.refused(
-                    "old-if",
-                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
-                    f"shape, but {row.begins_with!r} keeps its {begun[row.axis]} elements if the "
-                    "loop does not run",
-                    row.begins_with,
-                )
+                kept = f"and {row.begins_with!r} keeps its {begun[row.axis]} elements"
+                lacks = f"has no If whose branches differ in shape, {kept} if the loop does not run"
+                site.need_opset(SHAPES_MAY_DIFFER, lacks, row.begins_with, code="old-if")
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
         """Write the Scan, which is known to run, with these outputs."""

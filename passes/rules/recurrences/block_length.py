@@ -110,7 +110,8 @@ def _of_elements(body: TimeBody, width: int) -> int:
         raise _refusal(body, "it runs only few iterations")
     if trips is None:
         if not body.site.options.allow_reassociation:  # which asks for blocks
-            raise _refusal(body, "its trip count is unknown, and may be small")
+            what = "its trip count is unknown, and may be small"
+            raise body.site.refused("not-worth-it", what, dims=None)
         return _ELEMENTS
     blocks = -(-trips * width // _MOST)
     return -(-trips // blocks)

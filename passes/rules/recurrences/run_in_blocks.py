@@ -76,14 +76,14 @@ def run_in_blocks(site: Site) -> Edit:
     length = block_length(body, found)
     if site.target < ZERO_IS_A_SIZE and not _is_static(body):
         sentence = "before opset 14 no shape that may have a size of 0 can be computed"
-        raise site.refused("opset-too-old", sentence)
+        raise site.refused("opset-too-old", sentence, opset=ZERO_IS_A_SIZE)
     rounds = _rounds(body)
     regroups = rounds and _regroups(found)
     if regroups and not site.options.allow_reassociation:
         raise site.refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
-            "floats; --allow-reassociation allows that",
+            "floats",
         )
     try:
         check_dropped(body, sorted(body.unread))

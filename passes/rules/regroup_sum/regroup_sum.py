@@ -142,7 +142,7 @@ class _Kinds:
         return self.site.refused(
             "reassociation",
             f"{name!r} adds up floats, some of them not products, and regrouping may change their "
-            "rounding; --allow-reassociation allows that",
+            "rounding",
             name,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
+from passes.choices import Assumption
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
 from passes.ir.protos import copied, drop_at
@@ -45,9 +46,8 @@ def prune_if(site: Site) -> Edit:
         keep_nodes(graph, [graph.node[position] for position in sorted(live.nodes)])
     if not unread and not dropped:
         if blockers:
-            raise site.refused(
-                "may-fail", f"{blockers[0]!r} is unused, but computing it might fail", *blockers
-            )
+            what = f"{blockers[0]!r} is unused, but computing it might fail"
+            raise site.refused("may-fail", what, *blockers, assume=(Assumption.valid_inputs,))
         raise NothingToDo
     return Edit((node,), note=_note(len(unread), dropped))
 

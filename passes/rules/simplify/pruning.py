@@ -11,6 +11,7 @@ from onnx import NodeProto
 from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count.trip_count import declared_size
+from passes.choices import Assumption
 from passes.ir.live import keep_nodes
 from passes.ir.own_outputs import own_outputs
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
@@ -167,4 +168,5 @@ class Pruning:
         return isinstance(sizes[0], int) and sizes[0] == sizes[1]
 
     def _block(self, code: str, sentence: str, *culprits: str) -> None:
-        self.blocked.append(self.site.refused(code, sentence, *culprits))
+        refused = self.site.refused(code, sentence, *culprits, assume=(Assumption.valid_inputs,))
+        self.blocked.append(refused)

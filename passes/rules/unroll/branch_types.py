@@ -66,13 +66,8 @@ def refuse_uncopied(site: Site, carried: Carried) -> None:
     known = site.body_type_of("body", carried.body_input)
     kind = (known.WhichOneof("value") if known is not None else None) or ""
     oldest = {"sequence_type": IDENTITY_OF_SEQUENCES, "optional_type": IDENTITY_OF_OPTIONALS}
-    if site.target < oldest.get(kind, 0):
-        raise site.refused(
-            "not-a-tensor",
-            f"{carried.body_input!r} is not a tensor: Identity takes such values only from opset "
-            f"{oldest[kind]} on",
-            carried.body_input,
-        )
+    lacks = f"has no Identity of {carried.body_input!r}, which is not a tensor"
+    site.need_opset(oldest.get(kind, 0), lacks, carried.body_input, code="not-a-tensor")
 
 
 def refuse_two_shapes(site: Site, form: LoopForm) -> None:
@@ -81,13 +76,9 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
     Raises:
         Refused: `old-if`.
     """
-    collects = any(collected.tensor for collected in form.collected)
-    if site.target < SHAPES_MAY_DIFFER and collects:
-        raise site.refused(
-            "old-if",
-            f"before opset {SHAPES_MAY_DIFFER} the branches of an If have one shape, and "
-            "what the loop collects may be empty",
-        )
+    if any(collected.tensor for collected in form.collected):
+        lacks = "has no If whose branches differ in shape, and what the loop collects may be empty"
+        site.need_opset(SHAPES_MAY_DIFFER, lacks, code="old-if")
 
 
 def refuse_changing_states(site: Site, form: LoopForm) -> None:
@@ -100,9 +91,5 @@ def refuse_changing_states(site: Site, form: LoopForm) -> None:
         return
     for name, stays in body_facts.keeps_shape(site, form).items():
         if not stays:
-            raise site.refused(
-                "old-if",
-                f"before opset {SHAPES_MAY_DIFFER} the branches of an If have one shape, and "
-                f"{name!r} may change its shape",
-                name,
-            )
+            lacks = f"has no If whose branches differ in shape, and {name!r} may change its shape"
+            site.need_opset(SHAPES_MAY_DIFFER, lacks, name, code="old-if")

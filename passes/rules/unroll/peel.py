@@ -112,13 +112,9 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
         raise site.refused("endless", "the loop has no trip count and nothing ends it")
     if (count.static or 0) < 2:
         refuse_two_shapes(site, form)
-    if not count.evidently_runs and form.trip_count and site.target < LESS_TAKES_INTEGERS:
-        raise site.refused(
-            "opset-too-old",
-            f"whether {form.trip_count!r} is above 0 cannot be computed at opset "
-            f"{site.target}, which compares no integers; opset {LESS_TAKES_INTEGERS} does",
-            form.trip_count,
-        )
+    if not count.evidently_runs and form.trip_count:
+        lacks = f"compares no integers, and {form.trip_count!r} may be 0"
+        site.need_opset(LESS_TAKES_INTEGERS, lacks, form.trip_count)
     if not count.evidently_runs:
         refuse_changing_states(site, form)
         for carried in form.carried:

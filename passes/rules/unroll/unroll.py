@@ -93,12 +93,8 @@ def unroll(site: Site) -> Edit:
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
-    if site.target < HAS_CONSTANT_OF_SHAPE:
-        raise site.refused(
-            "opset-too-old",
-            f"the loop may end before its bound, but opset {site.target} has no Where and no "
-            f"ConstantOfShape, which came with opset {HAS_CONSTANT_OF_SHAPE}",
-        )
+    lacks = "has no Where and no ConstantOfShape for a loop that may end before its bound"
+    site.need_opset(HAS_CONSTANT_OF_SHAPE, lacks)
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
         raise site.refused("inner-check", "the loop is in a body or function")

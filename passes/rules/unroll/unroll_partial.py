@@ -69,12 +69,7 @@ def unroll_partial(site: Site) -> Edit:
         refuse_known_failure(site, edit)
         return replace(edit, context=context_of(site))  # the trip count may follow from it
     _refuse_strings(site, form)
-    if site.target < LESS_TAKES_INTEGERS:
-        raise site.refused(
-            "opset-too-old",
-            f"the trip count cannot be divided at opset {site.target}, which compares no "
-            f"integers; opset {LESS_TAKES_INTEGERS} does",
-        )
+    site.need_opset(LESS_TAKES_INTEGERS, "compares no integers, to divide the trip count")
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)
     edit = Partial(site, form, factor).edit()

@@ -17,8 +17,8 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
-from passes.rule import Edit, Refused, Site
-from passes.types.value_types import Dim, dims_of, elem_type_of
+from passes.rule import Edit, Site
+from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Cleaning
@@ -46,20 +46,12 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
             none = shape_of_none(author, sizes, collected.axis)
             return spelling.zeros(author, none, elem_type_of(known))
     elif any(isinstance(dim, str) for dim in dims):
-        raise _too_old(author, site, collected, dims)
+        lacks = f"cannot create rows of {collected.body_output!r} of shape {list(dims)}"
+        site.need_opset(HAS_CONSTANT_OF_SHAPE, lacks, collected.body_output)
     shape = [dim if isinstance(dim, int) else 0 for dim in dims]
     shape.insert(collected.axis % (len(shape) + 1), 0)
     dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
     return author.value(np.zeros(shape, dtype), "empty")
-
-
-def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Dim]) -> Refused:
-    return site.refused(
-        "opset-too-old",
-        f"no iteration runs, and opset {author.opset} cannot create rows of "
-        f"{collected.body_output!r} of shape {list(dims)}; opset {HAS_CONSTANT_OF_SHAPE} can",
-        collected.body_output,
-    )
 
 
 class Unrolling:
