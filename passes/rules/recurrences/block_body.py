@@ -154,7 +154,7 @@ class BlockBody:
         for place, one in enumerate(ready):
             if one.judge is not None:
                 early[place] = one.write(author)
-                checks += one.judge(author, early[place])
+                checks += one.judge(author)
 
         def at_once(inner: Author) -> Results:
             written = [early.get(place) or one.write(inner) for place, one in enumerate(ready)]

@@ -25,11 +25,11 @@ Written = tuple[list[str], dict[str, str]]
 @dataclass(frozen=True)
 class Prepared:
     """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
-    on which what `write` writes may be used; `judge` writes those that what it wrote decides."""
+    on which what `write` writes may be used; `judge` writes those that depend on what it wrote."""
 
     checks: list[str]
     write: Callable[[Author], Written]
-    judge: Callable[[Author, Written], list[str]] | None = None
+    judge: Callable[[Author], list[str]] | None = None
 
 
 def square(author: Author, factor: Factor) -> str:
