@@ -377,7 +377,7 @@ def test_a_while_that_a_few_iterations_do_not_pay_for_stays(tmp_path: Path, case
     assert "code few-iterations" in output
     assert ops(onnx.load(out)) & {"Loop", "Scan", "If"} == {"Loop"}
     scans = passes.optimize(onnx.load(path), target="scan-only", verify=False).model
-    assert {"Scan"} == ops(scans) & {"Loop", "Scan"}
+    assert "Loop" not in ops(scans)
 
 
 @pytest.mark.parametrize(

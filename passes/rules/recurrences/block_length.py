@@ -48,7 +48,8 @@ def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
     forms = [form for stage in stages for form in stage.forms]
     names = [state.carried.body_input for form in forms for state in form.states]
     width = max(_elements(body, name) for name in names)
-    if all(isinstance(form, ElementForm) and form.matrix for form in forms):
+    elements = [form for form in forms if isinstance(form, ElementForm)]
+    if all(form.matrix for form in elements) or any(form.in_order for form in elements):
         return _of_rows(body, width)
     return _of_elements(body, width)
 

@@ -9,6 +9,7 @@ for each row of the state), relative to the middle of the block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,13 @@ class Decay:
             ("flipped", value), lambda: self.author.op("Transpose", value, perm=perm)
         )
 
+    def parts(self, logs: str) -> tuple[str, str]:
+        """Logs as multiples of 2^-12, whose sums are exact, and what is left: an error of a sum of
+        logs would be a relative one of products."""
+        grid = self.constant(np.array(1.5 * 2.0 ** (np.finfo(self.dtype).nmant - 12)), "grid")
+        coarse = self.author.op("Sub", self.author.op("Add", logs, grid), grid)
+        return coarse, self.author.op("Sub", logs, coarse)
+
     def constant(self, value: Array, hint: str) -> str:
         """A constant of the type of the state."""
         return self.author.value(value.astype(self.dtype), hint)
@@ -76,9 +84,13 @@ class Decay:
 
 @dataclass(frozen=True)
 class DecayOfAll(Decay):
-    """One decay an iteration for all rows of the state; `logs` are [around.., C]."""
+    """One decay an iteration for all rows of the state; `logs` are [around.., C].
+
+    `constant_logs`: they are the same in all blocks, and so would be an error of their sum.
+    """
 
     logs: str = ""
+    constant_logs: bool = False
 
     def _segments(self, *, before: bool) -> str:
         author = self.author
@@ -101,8 +113,9 @@ class DecayOfAll(Decay):
         def written() -> str:
             size = self.length
             upto = self.constant(np.triu(np.ones((size, size)), 1 if before else 0), "upto")
-            sums = author.op("Exp", author.op("MatMul", self.logs, upto))
-            return unsqueeze(author, sums, -1)
+            parts = self.parts(self.logs) if self.constant_logs else (self.logs,)
+            sums = [author.op("Exp", author.op("MatMul", part, upto)) for part in parts]
+            return unsqueeze(author, reduce(partial(author.op, "Mul"), sums), -1)
 
         return author.once(("from start", self.logs, before), written)
 
@@ -133,28 +146,32 @@ class DecayOfRows(Decay):
 
     Rows are multiplied by the decay since the middle of the block, or divided by it, so products
     are exact as far as half a block decays by no more than the type holds. `ways` are the logs of
-    these, after an iteration and before it.
+    these, after an iteration and before it, each as two sums, of which the first is exact.
     """
 
     logs: str = ""
-    ways: tuple[str, ...] = ()
+    ways: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, decay: Decay, logs: str) -> DecayOfRows:
         """The decay of these logs."""
         author, size = decay.author, decay.length
-        middle, rows = size // 2 - 1, np.arange(size)
-        ways = []
+        middle, rows, parts, ways = size // 2 - 1, np.arange(size), decay.parts(logs), []
         for upto in (rows[:, None], rows[:, None] - 1):
             after = (rows[None, :] > middle) & (rows[None, :] <= upto)
             until = (rows[None, :] > upto) & (rows[None, :] <= middle)
             signs = decay.constant(after.astype(float) - until, "signs")
-            ways.append(author.op("MatMul", signs, logs))
+            ways.append(
+                (author.op("MatMul", signs, parts[0]), author.op("MatMul", signs, parts[1]))
+            )
         return cls(author, size, decay.rank, decay.dtype, logs, tuple(ways))
 
     def _factor(self, *, before: bool) -> str:
-        way = self.ways[before]
-        return self.author.once(("factor", way), lambda: self.author.op("Exp", way))
+        author, (coarse, rest) = self.author, self.ways[before]
+        return author.once(
+            ("factor", coarse),
+            lambda: author.op("Mul", author.op("Exp", coarse), author.op("Exp", rest)),
+        )
 
     def row(self, value: str, *, before: bool) -> str:
         """A row times the decay since the middle."""

@@ -43,6 +43,13 @@ class ElementForm:
         return self.decays == ((() if self.tropical else (Term(),)),)
 
     @property
+    def in_order(self) -> bool:
+        """True if the steps are to round as those of the loop: what reads a maximum both before its
+        update and after it would take a difference in rounding between the two for a step, and
+        the exponential of one is of any size."""
+        return any(self.before) and any(self.after) and bool(self.tropical) and not self.is_plain
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The values that are read of them."""
         own = tuple(filter(None, (*self.before, *self.after)))

@@ -44,15 +44,20 @@ Vector = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Series:
-    """Values of iterations, [iterations, ..], or [1, ..] where they are `constant`."""
+    """Values of iterations, [iterations, ..], or [1, ..] where they are `constant`.
+
+    `exact`: constant decays as doubles, since an error of their product is that of every row.
+    """
 
     values: Vector
     constant: bool = False
+    exact: Vector = ()
 
 
 @dataclass(frozen=True)
 class ElementSteps:
-    """The `length` iterations of a block; `decays` and `added` are those of its iterations."""
+    """The `length` iterations of a block; `decays` and `added` are those of its iterations, and
+    `before_rows` gets the names of the states from which rows start."""
 
     author: Author
     form: ElementForm
@@ -60,6 +65,7 @@ class ElementSteps:
     decays: Series
     added: Series
     dtype: np.dtype[Any]
+    before_rows: list[str]
 
     def write(self, writer: Writer, starts: Sequence[str]) -> Written:
         """Write them from states on; the states after the block, and what is read, by name."""
@@ -140,7 +146,7 @@ class ElementSteps:
 
     def _run(self, decays: Series, added: Series, first: Vector, length: int) -> Vector:
         """The states after `length` iterations, [length, ..]."""
-        if length <= _FEW:
+        if length <= _FEW or self.form.in_order:
             states = [first]
             pieces = (self._pieces(series, length, 0) for series in (decays, added))
             for decay, one in zip(*pieces, strict=True):
@@ -157,15 +163,20 @@ class ElementSteps:
             return self._joined([after, self._run(left[0], left[1], last, rest)], 0)
         columns = self._pieces(self._rows(decays, rows, width), width, 1)
         more = self._pieces(self._rows(added, rows, width), width, 1)
-        total, state = columns[0], more[0]
+        state, exact = more[0], self._rows(Series(decays.exact, constant=True), rows, width).values
+        factors = [exact] * width if exact else columns
         for decay, one in zip(columns[1:], more[1:], strict=True):
             state = self._step(decay, state, one)
-            total = self._through(decay, total)
-        through = Series(self._squeezed(total), decays.constant)
+        total = self._squeezed(reduce(lambda so_far, one: self._through(one, so_far), factors))
+        through = Series(total, decays.constant)
+        if exact:
+            kind = helper.np_dtype_to_tensor_dtype(self.dtype)
+            through = Series(_cast(self.author, total, kind), decays.constant, total)
         after = self._run(through, Series(self._squeezed(state)), first, rows)
         before = tuple(
             spelling.unsqueeze(self.author, one, 1) for one in self._shifted(first, after)
         )
+        self.before_rows.extend(before)
         states = []
         for decay, one in zip(columns, more, strict=True):
             before = self._step(decay, before, one)
@@ -251,30 +262,44 @@ def prepared(
         ),
         constant or form.is_plain,
     )
+    if constant and kind == TensorProto.FLOAT and not (form.tropical or form.is_plain):
+        decays = replace(decays, exact=_cast(author, decays.values, TensorProto.DOUBLE))
     added = Series(
         tuple(
             summed(state.updates, order, same=False) if state.updates else ""
             for state, order in zip(states, form.orders, strict=True)
         )
     )
-    checks, logs = [], form.tropical == LOG_ADD_EXP
-    rounds = kind in _FLOATS and not form.is_plain and form.matrix is None
-    for values, most in ((decays, LARGEST), (added, FINITE)):
-        if logs or (rounds and form.tropical and values is decays):
+    checks, logs = list[str](), form.tropical == LOG_ADD_EXP
+    rounds = kind in _FLOATS and form.matrix is None and not form.in_order and length > _FEW
+    if logs or (rounds and form.tropical and not form.is_plain):
+        for values, most in ((decays, LARGEST), (added, FINITE))[: 1 + logs]:
             squares = [
                 author.op("ReduceSumSquare", one, keepdims=0) for one in values.values if one
             ]
             checks += [is_finite(author, squares, dtype, most)] if squares else []
+    elif rounds:
+        # products of what grows overflow, or come of one that is too small for the type
+        factors = [one for one in decays.values if one]
+        greatest = [author.op("ReduceMax", one, keepdims=0) for one in factors]
+        least = [author.op("ReduceMin", one, keepdims=0) for one in factors]
+        ends = [*greatest, *(author.op("Neg", one) for one in least)]
+        most = author.value(np.array(size + 1 / length, dtype), "most")
+        checks += [author.op("Not", author.op("Greater", one, most)) for one in ends]
+    before_rows = list[str]()
 
     def write(inner: Author) -> Written:
-        steps = ElementSteps(inner, form, length, decays, added, dtype)
+        steps = ElementSteps(inner, form, length, decays, added, dtype, before_rows)
         return steps.write(replace(writer, author=inner), starts)
 
+    judged = rounds and not form.tropical
+
     def judge(inner: Author, written: Written) -> list[str]:
-        """Return the conditions under which no product of decays is infinite; else the last states
-        are infinite or NaN, for what is not finite stays so."""
-        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in written[0]]
-        found = [is_finite(inner, squares, dtype, FINITE)]
+        """Return the conditions under which rows start from what is finite, for from there on all
+        steps are those of the loop, and the loop itself does not overflow."""
+        rows = before_rows if judged else ()
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in rows]
+        found = [is_finite(inner, squares, dtype, FINITE)] if squares else []
         for value in (*written[0], *written[1].values()) if form.bounded else ():
             size = inner.op("ReduceMax", inner.op("Abs", value), keepdims=0)
             found.append(
@@ -282,8 +307,11 @@ def prepared(
             )
         return found
 
-    judged = form.bounded or (rounds and not form.tropical)
-    return Prepared(checks, write, judge if judged else None)
+    return Prepared(checks, write, judge if judged or form.bounded else None)
+
+
+def _cast(author: Author, values: Vector, kind: int) -> Vector:
+    return tuple(one and author.op("Cast", one, to=kind) for one in values)
 
 
 def _varies(writer: Writer, terms: Sequence[Term]) -> bool:

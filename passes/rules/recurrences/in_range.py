@@ -24,7 +24,7 @@ Written = tuple[list[str], dict[str, str]]
 @dataclass(frozen=True)
 class Prepared:
     """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
-    on which what `write` writes may be used; `judge` writes those that what it wrote decides."""
+    on which what `write` writes may be used; `judge` writes those that depend on what it wrote."""
 
     checks: list[str]
     write: Callable[[Author], Written]

@@ -203,7 +203,7 @@ def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
         checks.append(is_less(decay.logs, _MOST_GROWTH))
     if isinstance(decay, DecayOfRows):
         ways = decay.ways[: 1 + form.reads_before]
-        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way in ways]
+        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way, _ in ways]
     return [is_finite(author, squares, decay.dtype), *checks]
 
 
@@ -230,7 +230,7 @@ def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay
     total = author.op("Max", total, plain.constant(least, "least"))
     if form.decays_by_row:
         return DecayOfRows.of(plain, total)
-    return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total)
+    return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total, not varies)
 
 
 def _log(notation: Notation, writer: Writer, factor: Factor, order: Sequence[int]) -> str:
