@@ -284,8 +284,8 @@ def prepared(
         greatest = [author.op("ReduceMax", one, keepdims=0) for one in factors]
         least = [author.op("ReduceMin", one, keepdims=0) for one in factors]
         ends = [*greatest, *(author.op("Neg", one) for one in least)]
-        most = author.value(np.array(size + 1 / length, dtype), "most")
-        checks += [author.op("Not", author.op("Greater", one, most)) for one in ends]
+        limit = author.value(np.array(size + 1 / length, dtype), "most")
+        checks += [author.op("Not", author.op("Greater", one, limit)) for one in ends]
     before_rows = list[str]()
 
     def write(inner: Author) -> Written:

@@ -79,7 +79,8 @@ class StateFinder:
         def dims(name: str) -> tuple[int | str | None, ...] | None:
             return dims_of(body.rows.types.get(name) or body.site.type_of(name))
 
-        notation = Notation(body.index, dims, body.rows.constants.get)
+        fed = dependents(body.nodes, [carried.body_input for carried in body.form.carried])
+        notation = Notation(body.index, dims, body.rows.constants.get, frozenset(fed))
         return cls(body, notation, frozenset(unsolved))
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
 from passes.rules.recurrences.in_range import Prepared, Written, is_finite, square
-from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import Corrected, MatrixForm, Output
 from passes.rules.recurrences.rows import Rows
@@ -25,7 +25,6 @@ _MOST_GROWTH = 0.5
 _MOST_CORRECTED = 2.1
 #: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
 _LEAST_LOG = -1e4
-_MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 
 @dataclass(frozen=True)
@@ -235,15 +234,8 @@ def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay
 
 def _log(notation: Notation, writer: Writer, factor: Factor, order: Sequence[int]) -> str:
     """The log of a factor; of an Exp, what it was computed of."""
-    author, plain = writer.author, replace(factor, inverse=False)
+    author, plain = writer.author, notation.source(replace(factor, inverse=False))
     node = notation.index.producers.get(plain.name)
-    while node is not None and op_of(node) in _MOVES:
-        try:
-            (term,) = notation.step(plain)
-        except NotLinear:
-            break
-        (plain,) = term.factors
-        node = notation.index.producers.get(plain.name)
     if node is not None and op_of(node) == "Exp":
         log = writer.factor(replace(plain, name=node.input[0]), order)
     else:

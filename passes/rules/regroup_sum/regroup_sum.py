@@ -21,11 +21,12 @@ from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
 from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
 from passes.writing.author import Author
+from passes.writing.draft import BLOCKS, runs_in_blocks
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a loop with a sum in its body."""
-    if op_of(node) not in ("Scan", "Loop"):
+    """Return whether a node is a loop with a sum in its body, which is not over blocks."""
+    if op_of(node) not in ("Scan", "Loop") or runs_in_blocks(node, BLOCKS):
         return False
     return any(map(is_sum, scoping.inner_nodes(node)))
 
