@@ -134,9 +134,9 @@ def only_steps(site: Site, form: LoopForm) -> bool:
 
 
 def _has_operator(site: Site, form: LoopForm, carried: Carried) -> bool:
-    """Return whether a state is a running sum or the like, which an operator computes at once."""
+    """Return whether a state is a running sum or the like, which an operator computes at once;
+    of floats, whose order of summation changes, it needs as many nodes as a few iterations."""
     producer = form.index.producers.get(carried.body_output)
     if producer is None or op_of(producer) not in KINDS or carried.body_input not in producer.input:
         return producer is None or op_of(producer) == "Identity"
-    floats = elem_type_of(site.type_of(carried.initial)) in FLOATS
-    return not floats or site.options.allow_reassociation
+    return elem_type_of(site.type_of(carried.initial)) not in FLOATS
