@@ -21,7 +21,7 @@ from passes.verify.runtimes.worker import Job, shortened
 
 #: It reads weights from the folder of a job.
 READS_FOLDER = True
-#: Once it is imported it has no threads yet, so copies of the process may serve.
+#: Copies of the process that imported it may serve: threads that compute start with a session.
 FORKS = True
 _MODEL_FOLDER = "session.model_external_initializers_file_folder_path"
 _NO_WORD_ON_THE_MODEL = re.compile(r"NOT_IMPLEMENTED|EP_FAIL|Failed to allocate memory|bad_alloc")

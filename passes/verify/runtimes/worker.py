@@ -73,6 +73,8 @@ def main(name: str, source: str) -> None:
             return
         send(answers, ("crashed", code))
     _serve(sys.stdin.buffer, answers, loads, _telling(run), _telling(prepared))
+    if forks:
+        os._exit(0)  # threads that the import started are not in the copy: none can be waited for
 
 
 def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., Any]:
