@@ -20,7 +20,7 @@ from passes.engine.template import Template, Templated, Value
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import replace_all
-from passes.rule import Edit, NothingToDo, Site, Slot, register
+from passes.rule import ByOp, Edit, NothingToDo, Site, Slot, register
 
 
 def template_of(
@@ -47,8 +47,7 @@ def template_of(
     )
 
 
-@cache
-def considers_op(op: str, opset: int, target: int) -> bool | None:
+def _of_op(op: str, opset: int, target: int) -> bool | None:
     """Return whether the nodes of an op have a step to take that may change them; None where that
     depends on their attributes."""
     if target == opset or "::" in op:
@@ -59,14 +58,13 @@ def considers_op(op: str, opset: int, target: int) -> bool | None:
     return True if newer is None else None if newer else False
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node has a step to take that may change it; a look-up by its op."""
-    op = op_of(node)
-    known = considers_op(op, opset, target)
-    if known is not None:
-        return known
-    newer = _newer_attributes(op, opset, target) or ()
+def _closely(node: NodeProto, opset: int, target: int) -> bool:
+    newer = _newer_attributes(op_of(node), opset, target) or ()
     return any(one.name in newer for one in node.attribute)
+
+
+#: Considers a node that has a step to take that may change it; a look-up by its op.
+considers = ByOp(_of_op, _closely)
 
 
 @cache
@@ -81,7 +79,7 @@ def _newer_attributes(op: str, opset: int, target: int) -> frozenset[str] | None
     return found
 
 
-@register("opset", considers=considers, considers_op=considers_op)
+@register("opset", considers=considers)
 def rewrite(site: Site) -> Edit:
     """Bring a node to the target opset, one version of its op after the other.
 

@@ -14,6 +14,7 @@ from passes.engine.site import Refused, Site
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_HAS_AXES
 from passes.writing.purposes import Extra
 
 __all__ = [
@@ -112,17 +113,29 @@ class Edit:
 
 Rewrite = Callable[[Site], Edit]
 Considers = Callable[[NodeProto, int, int], bool]
-ConsidersOp = Callable[[str, int, int], bool | None]
 Closer = Callable[[Model, int], Considers | None]
 
 
-def _depends(op: str, opset: int, target: int) -> None:
-    return None
+@dataclass(frozen=True)
+class ByOp:
+    """Considers nodes by their operator; `closely` only those of which that does not tell."""
+
+    of_op: Callable[[str, int, int], bool | None]
+    closely: Considers = lambda node, opset, target: True
+
+    def __call__(self, node: NodeProto, opset: int, target: int) -> bool:
+        known = self.of_op(op_of(node), opset, target)
+        return self.closely(node, opset, target) if known is None else known
 
 
-def nodes_of(*operators: str, since: int = 0) -> Considers:
+def nodes_of(*operators: str, since: int = 0) -> ByOp:
     """Return what considers the nodes of some operators, from an opset on."""
-    return lambda node, opset, target: opset >= since and op_of(node) in operators
+    return ByOp(lambda op, opset, target: opset >= since and op in operators)
+
+
+#: Consider Scans of version 9 or later, which have no batch axis, and with these all Loops.
+SCANS = nodes_of("Scan", since=SCAN_HAS_AXES)
+LOOPS = ByOp(lambda op, *opsets: op == "Loop" or SCANS.of_op(op, *opsets))
 
 
 _CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
@@ -133,9 +146,8 @@ class Rule:
     """A registered rewrite. `list`, `explain` and the docs are made from its docstring.
 
     `considers` answers quickly, for a node, the opset it is written in and the target, whether
-    the rule has anything to say about it; `considers_op`, quicker, the same for all nodes of an
-    operator, None where that depends on the node. `closer` gives, for a model and the target, a
-    `considers` that knows the model; None where the rule has nothing to say of any node.
+    the rule has anything to say about it. `closer` gives, for a model and the target, a `considers`
+    that knows the model; None where the rule has nothing to say of any node.
     """
 
     name: str
@@ -143,7 +155,12 @@ class Rule:
     considers: Considers
     optional: bool = False
     closer: Closer | None = None
-    considers_op: ConsidersOp = _depends
+
+    def considers_op(self, op: str, opset: int, target: int) -> bool | None:
+        """As `considers` answers for all nodes of an operator; None where that depends on the
+        node."""
+        known = self.considers
+        return known.of_op(op, opset, target) if isinstance(known, ByOp) else None
 
     @property
     def is_built_in(self) -> bool:
@@ -186,12 +203,7 @@ def _blamed(name: str, considers: Considers) -> Considers:
 
 
 def register(
-    name: str,
-    *,
-    considers: Considers,
-    optional: bool = False,
-    closer: Closer | None = None,
-    considers_op: ConsidersOp = _depends,
+    name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
 ) -> Callable[[Rewrite], Rewrite]:
     """Make a function a rule that pipelines may name.
 
@@ -200,7 +212,7 @@ def register(
     """
 
     def add(rewrite: Rewrite) -> Rewrite:
-        rule = Rule(name, rewrite, considers, optional, closer, considers_op)
+        rule = Rule(name, rewrite, considers, optional, closer)
         if not rule.is_built_in:
             rule = replace(rule, considers=_blamed(name, considers))
         if name in RULES and RULES[name].rewrite is not rewrite:

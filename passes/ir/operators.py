@@ -58,14 +58,13 @@ def ops_of(nodes: Iterable[NodeProto]) -> list[str]:
 HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
-def is_scan_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Return whether a node is a Scan of version 9 or later, which has no batch axis; what a rule
-    may `consider`, whatever the target."""
+def is_scan_9(node: NodeProto, opset: int) -> bool:
+    """Return whether a node is a Scan of version 9 or later, which has no batch axis."""
     return op_of(node) == "Scan" and opset > SCAN_8
 
 
-def is_loop_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Return whether a node is a Loop, or a Scan of version 9 or later; as `is_scan_9`."""
+def is_loop_9(node: NodeProto, opset: int) -> bool:
+    """Return whether a node is a Loop, or a Scan of version 9 or later."""
     return op_of(node) == "Loop" or is_scan_9(node, opset)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from passes.bodies.time_body import TimeBody
-from passes.ir.operators import is_scan_9
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import SCANS, Edit, Refused, Site, register
 from passes.rules.dissolve_map.dispatch_on_size import dispatch_on_size
 from passes.rules.dissolve_map.dissolving import Dissolving
 from passes.rules.dissolve_map.strip_mine import strip_mine
 
 
-@register("dissolve-map", considers=is_scan_9, optional=True)
+@register("dissolve-map", considers=SCANS, optional=True)
 def dissolve_map(site: Site) -> Edit:
     """Replace a Scan by operators over all iterations at once if none needs the previous one.
 
