@@ -159,8 +159,7 @@ class Record:
                 known[id(one.written)] = record = cls.rewritten(one, None)
             else:
                 record = object.__new__(cls)  # as `replace`, which takes six times as long
-                record.__dict__.update(first.__dict__)
-                record.__dict__["path"] = one.path
+                vars(record).update(vars(first), path=one.path)
             yield record
 
     @classmethod

@@ -94,7 +94,7 @@ class Cleaner:
                 read = scoping.ends(owner) | index.read
                 several = (names for names in index.writes if len(names) > 1)
                 used = {name for names in several if not read.isdisjoint(names) for name in names}
-                found |= index.defined - read - used
+                found |= scoping.defined(owner) - read - used
         return found
 
 

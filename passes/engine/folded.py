@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from onnx import NodeProto
 
-from passes.engine.rounds import Rewritten, Round
+from passes.engine.rounds import Round
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes, live
 from passes.ir.model import Model
@@ -21,8 +20,10 @@ def drop_folded(round_: Round) -> None:
     and that nothing reads any more, with what was refused of them: they cannot fail."""
     folded: set[str] = set()
     for rewritten in round_.rewritten:
-        for name in _read_as_fixed(rewritten):
-            _collect(round_.model, rewritten.scope, name, folded)
+        # a template reads no computed values as fixed
+        if rewritten.rule.name == "opset" and isinstance(rewritten.written, Edit):
+            for name in (name for node in rewritten.written.context for name in node.output):
+                _collect(round_.model, rewritten.scope, name, folded)
     if not folded:
         return
     for rewritten in round_.rewritten:
@@ -49,13 +50,6 @@ def drop_folded(round_: Round) -> None:
 def _is_among(node: NodeProto, names: set[str]) -> bool:
     written = [name for name in node.output if name]
     return bool(written) and names.issuperset(written)
-
-
-def _read_as_fixed(rewritten: Rewritten) -> Iterator[str]:
-    """The values that a conversion read, computed by other nodes before the model runs; a template
-    reads none."""
-    if rewritten.rule.name == "opset" and isinstance(rewritten.written, Edit):
-        yield from (name for node in rewritten.written.context for name in node.output)
 
 
 def _collect(model: Model, scope: Scope, name: str, found: set[str]) -> None:

@@ -99,12 +99,6 @@ class GraphIndex:
             found.setdefault(name, []).append(OUTPUT)
         return found
 
-    @property
-    def defined(self) -> set[str]:
-        """Every name that an input, an initializer or a node's output of this very graph has."""
-        written = set[str]().union(*self.writes) - {""}
-        return written.union(self.inputs, self.initializers, self._sparse)
-
     def defines(self, name: str) -> bool:
         """Return whether a name is an input, an initializer or a node's output of this very
         graph."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Model:
         new = Model(copied(self.proto), self.path)
         for one in new._spelled_out:
             one.domain = ""
-        return Model(new.proto, self.path)
+        return new
 
     @property
     def _spelled_out(self) -> list[NodeProto | FunctionProto]:
@@ -127,12 +128,13 @@ class Model:
         return frozenset(function.name for function in self.proto.functions)
 
     @cached_property
-    def names(self) -> frozenset[str]:
+    def names(self) -> set[str]:
         """Every name of a value that occurs in it, at any depth."""
         found: set[str] = set()
         for index in (self.index(graph) for _, below in self.graphs for graph in below):
             found.update(declared_names(index.owner), *index.reads, *index.writes)
-        return frozenset(found - {""})
+        found.discard("")
+        return found
 
     @cached_property
     def has_bodies(self) -> bool:
@@ -144,7 +146,7 @@ class Model:
         """The main graph and each function, with how often each operator occurs in it, bodies
         included."""
         return [
-            (top, Counter(op for graph in below for op in self.index(graph).ops))
+            (top, Counter(list(chain.from_iterable(self.index(graph).ops for graph in below))))
             for top, below in self.graphs
         ]
 

@@ -29,7 +29,7 @@ Seen = Mapping[Key, Sequence[Mapping[str, Value]]]
 
 def observe(
     model: ModelProto,
-    rewritten: Iterable[Rewritten],
+    rewritten: Sequence[Rewritten],
     hints: Mapping[str, Hint],
     *,
     base_dir: Path | None,
@@ -44,6 +44,8 @@ def observe(
     nothing where it takes none.
     It ends once every site was seen often enough, or after two runs' worth of time.
     """
+    if not rewritten:
+        return {}
     copy = copied(model)
     keys: dict[str, Key] = {}
     watch: dict[str, list[str]] = {}
@@ -54,8 +56,6 @@ def observe(
         watch[node.name] = one.reads
     executor = ReferenceExecutor(keep=1)
     found: dict[Key, list[Mapping[str, Value]]] = {}
-    if not watch:
-        return found
     end = time.monotonic() + 2 * timeout
     drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
     lessons = lessons or Lessons(model, drawer, executor, base_dir, timeout)
