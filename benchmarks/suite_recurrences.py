@@ -1,5 +1,6 @@
 """Linear recurrences of published architectures as Scans, with mild inputs, a loop in float64, and
-a model of nothing but the products of matrices that the work in blocks needs."""
+a model of nothing but what they need at least: the products of matrices of work in blocks; or what
+each element needs, for all iterations at once, with no step from one to the next."""
 
 from __future__ import annotations
 
@@ -39,13 +40,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A model, its inputs, and the products that it needs at least, for a state that is a
-    matrix."""
+    """A model, its inputs, and the floor, what it needs at least, with inputs.
+
+    `kind` is that of the thirteen that the geometric mean is about; "" for another one.
+    """
 
     name: str
     original: ModelProto
     feeds: Arrays
-    products: tuple[ModelProto, Arrays] | None
+    floor: tuple[ModelProto, Arrays]
+    kind: str = ""
 
 
 def cases(quick: bool = False) -> Iterator[Recurrence]:
@@ -55,13 +59,28 @@ def cases(quick: bool = False) -> Iterator[Recurrence]:
         for steps, count, wide in heads:
             sizes = {"H": count, "D": wide}
             said = f"{name}, {count} heads of {wide}, {steps} steps"
-            products = _products(steps, count, wide, "delta" in name)
-            yield Recurrence(said, *_model(step, steps, sizes), products)
+            floor = _products(steps, count, wide, "delta" in name)
+            kind = f"{name} {wide}" if name == "GLA" else name
+            yield Recurrence(said, *_model(step, steps, sizes), floor, kind * (name in _KINDS))
+            if name == "delta rule":
+                free = _model(step, steps, sizes, free=True)
+                yield Recurrence(f"{said} of any number", *free, floor, f"{name} of any length")
     for name, step in _ELEMENTS.items():
         for wide in (8,) if quick else _WIDTHS[name]:
-            steps = 32 if quick else 1024
+            steps, sizes = 32 if quick else 1024, {"W": wide, "N": 16}
             said = f"{name}, width {wide}, {steps} steps"
-            yield Recurrence(said, *_model(step, steps, {"W": wide, "N": 16}), None)
+            made = _model(step, steps, sizes)
+            yield Recurrence(said, *made, _at_once(*made), name * (name in _KINDS))
+
+
+def short_cases(quick: bool = False) -> Iterator[Recurrence]:
+    """Each architecture over a few iterations, whose number is fixed, or any."""
+    for name, step in {**_MATRICES, **_ELEMENTS}.items():
+        sizes = {"H": 4, "D": 64, "W": _WIDTHS.get(name, (0,))[0], "N": 16}
+        for steps in (4,) if quick else (4, 16, 64):
+            for free in (False, True):
+                made = _model(step, steps, sizes, free=free)
+                yield Recurrence(f"{name}, {steps} steps{' of any number' * free}", *made, made)
 
 
 def exact(case: Recurrence) -> list[Array]:
@@ -95,6 +114,7 @@ _OPERATORS: Mapping[str, Any] = {
     "Div": np.divide,
     "Exp": np.exp,
     "Identity": np.array,
+    "Log": np.log,
     "MatMul": np.matmul,
     "Max": np.maximum,
     "Mul": np.multiply,
@@ -105,17 +125,22 @@ _OPERATORS: Mapping[str, Any] = {
 }
 
 
-def _model(step: Step, steps: int, sizes: Mapping[str, int]) -> tuple[ModelProto, Arrays]:
+def _model(
+    step: Step, steps: int, sizes: Mapping[str, int], *, free: bool = False
+) -> tuple[ModelProto, Arrays]:
+    """A model, and inputs of `steps` iterations; `free`: it takes any number of them."""
+    length = "T" if free else steps
+
     def shape(axes: str) -> tuple[int, ...]:
         return tuple(sizes.get(axis, 1) for axis in axes.split())
 
-    def typed(kinds: Mapping[str, str], end: str, *leading: int) -> str:
+    def typed(kinds: Mapping[str, str], end: str, *leading: int | str) -> str:
         dims = {name: ",".join(map(str, (*leading, *shape(axes)))) for name, axes in kinds.items()}
         return ", ".join(f"float[{dims[name]}] {name}{end}" for name in dims)
 
     finals, states = ", ".join(step.states), ", ".join(f"{name}0" for name in step.states)
-    text = f"""g ({typed(step.states, "0")}, {typed(step.reads, "s", steps)})
-        => ({typed(step.states, "")}, {typed({"ys": step.returns}, "", steps)}) {{
+    text = f"""g ({typed(step.states, "0")}, {typed(step.reads, "s", length)})
+        => ({typed(step.states, "")}, {typed({"ys": step.returns}, "", length)}) {{
         {finals}, ys = Scan <num_scan_inputs = {len(step.reads)}, body = step
             ({typed(step.states, "_in")}, {typed(step.reads, "")})
             => ({typed(step.states, "_out")}, {typed({"y": step.returns}, "")}) {{ {step.nodes} }}>
@@ -170,6 +195,26 @@ def _products(steps: int, heads: int, wide: int, delta: bool) -> tuple[ModelProt
         for name, shape in shapes.items()
     }
     return model(text), {**feeds, "S0": np.zeros((heads, wide, wide), np.float32)}
+
+
+def _at_once(original: ModelProto, feeds: Arrays) -> tuple[ModelProto, Arrays]:
+    """The nodes of a step for all iterations at once, each of which starts from the first state:
+    what is left of a recurrence where no iteration needs the one before."""
+    (scan,) = original.graph.node
+    body, made = helper.get_node_attr_value(scan, "body"), ModelProto()
+    made.CopyFrom(original)
+    states = len(scan.output) - 1
+    inputs = zip((one.name for one in body.input), scan.input, strict=True)
+    nodes = [helper.make_node("Identity", [outer], [name]) for name, outer in inputs]
+    last = helper.make_node("Constant", [], ["last"], value_int=-1)
+    ends = [
+        helper.make_node("Gather", [one.name, "last"], [name], axis=0)
+        for one, name in zip(body.output[:states], scan.output, strict=False)
+    ]
+    rows = helper.make_node("Identity", [body.output[-1].name], scan.output[states:])
+    del made.graph.node[:]
+    made.graph.node.extend([*nodes, *body.node, last, *ends, rows])
+    return made, feeds
 
 
 _ROWS = {"q": "H 1 D", "k": "H D 1", "v": "H 1 D"}
@@ -240,6 +285,20 @@ _ELEMENTS = {
         y = Add (re_out, im_out)""",
         {"a": "W", "w": "W"}, {"a": _PART, "w": _PART},
     ),
+    "log-sum-exp": Step(
+        {"x": "W"}, {"m": "W", "s": "W"}, "W",
+        """m_out = Max (m_in, x)  lower = Sub (m_in, m_out)  a = Exp (lower)  over = Sub (x, m_out)
+        e = Exp (over)  kept = Mul (s_in, a)  s_out = Add (kept, e)  log = Log (s_out)
+        y = Add (m_out, log)""",
+        {}, {},
+    ),
+    "log-add-exp": Step(
+        {"x": "W"}, {"h": "W"}, "W",
+        """m = Max (h_in, x)  lower = Sub (h_in, m)  a = Exp (lower)  over = Sub (x, m)
+        e = Exp (over)  sum = Add (a, e)  log = Log (sum)  h_out = Add (m, log)
+        y = Identity (h_out)""",
+        {}, {},
+    ),
     "Mamba": Step(
         {"dt": "W 1", "x": "W 1", "b": "1 N", "c": "N 1"}, {"S": "W N"}, "W 1",
         """dtr = Mul (dt, rates)  a = Exp (dtr)  dtx = Mul (dt, x)  xb = Mul (dtx, b)
@@ -252,5 +311,12 @@ _WIDTHS = {
     "HGRN": (64, 512),
     "minGRU": (64, 256),
     "LRU": (64, 256),
+    "log-sum-exp": (64, 256),
+    "log-add-exp": (64, 256),
     "Mamba": (64, 512),
 }
+#: Those of the geometric mean; GLA counts twice, by width, and the delta rule by its length.
+_KINDS = (
+    *("GLA", "RetNet", "delta rule", "gated delta rule", "RWKV-6", "mLSTM"),
+    *("moving average", "HGRN", "minGRU", "log-sum-exp", "Mamba"),
+)

@@ -212,6 +212,8 @@ def _in_scope(scope: Scope) -> Iterator[Need]:
         for one in _of_tensor(tensor):
             yield Need(f"{scope.path}/{tensor.name}", "initializer", one)
     for index, node in enumerate(owner.node[:]):
+        if not (node.attribute or node.metadata_props or node.device_configurations):
+            continue
         for one in _of_node(node):
             yield Need(path_of(scope, node, index), op_of(node), one)
         if scoping.holds_graphs(node):

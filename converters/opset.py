@@ -20,7 +20,7 @@ from passes.engine.template import Template, Templated, Value
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import replace_all
-from passes.rule import Edit, NothingToDo, Site, Slot, register
+from passes.rule import ByOp, Edit, NothingToDo, Site, Slot, register
 
 
 def template_of(
@@ -32,7 +32,7 @@ def template_of(
     if made.reads_model or made.leading or len(nodes) != 1 or len(set(names)) != len(names):
         return None
     (new,) = nodes
-    outputs = len(new.output)
+    outputs, drops = len(new.output), len(new.output) < len(node.output)
     if list(new.output) != list(node.output[:outputs]):
         return None
     places = {name: position for position, name in enumerate(node.input) if name}
@@ -42,18 +42,29 @@ def template_of(
     inputs = tuple(known[name] for name in new.input)
     attributes = tuple(new.attribute)
     fixed = tuple(sorted(places[name] for name in made.fixed_inputs))
-    return Template(op_of(new), attributes, len(node.input), inputs, outputs, note, exact, fixed)
+    return Template(
+        op_of(new), attributes, len(node.input), inputs, outputs, drops, note, exact, fixed
+    )
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node has a step to take that may change it; a look-up by its op."""
-    if target == opset or not is_onnx_domain(node.domain):
+def _of_op(op: str, opset: int, target: int) -> bool | None:
+    """Return whether the nodes of an op have a step to take that may change them; None where that
+    depends on their attributes."""
+    if target == opset or "::" in op:
         return False
-    op = op_of(node)
     if target > opset or table.changes(op, opset, target):
         return table.changes(op, opset, target)
     newer = _newer_attributes(op, opset, target)
-    return newer is None or (bool(newer) and any(one.name in newer for one in node.attribute))
+    return True if newer is None else None if newer else False
+
+
+def _closely(node: NodeProto, opset: int, target: int) -> bool:
+    newer = _newer_attributes(op_of(node), opset, target) or ()
+    return any(one.name in newer for one in node.attribute)
+
+
+#: Considers a node that has a step to take that may change it; a look-up by its op.
+considers = ByOp(_of_op, _closely)
 
 
 @cache

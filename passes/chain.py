@@ -144,8 +144,8 @@ class Chain:
 
     def _refuse_unfit(self, original: Model, bound: Model, binding: Binding) -> None:
         """Raise NotProduced if a model is invalid only since it was bound."""
-        sentence = full_objection(bound.proto) if binding else ""
-        if sentence and not full_objection(original.proto):
+        sentence = full_objection(bound) if binding else ""
+        if sentence and not full_objection(original):
             report = self.sessions[0].unchanged(bound, (bound.opset(), bound.opset()))
             given = as_given(original, bound)
             report = replace(report, bound=tuple(binding.described(original, given)))

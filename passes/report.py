@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from passes.engine.rounds import Refusal, Rewritten
 from passes.engine.site import TOO_OLD
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.ir.places import MAIN, loop_of, path_of
+from passes.ir.places import MAIN, loop_of
 from passes.loops.alike import pattern_of
 from passes.measuring.measured import Measured
 from passes.rule import Edit
@@ -138,7 +138,7 @@ class Record:
         loop, value = loop_of(rewritten.place)
         return cls(
             rewritten.rule.name,
-            path_of(rewritten.scope, node, rewritten.index),
+            rewritten.path,
             op_of(node),
             "rewritten",
             written.note,
@@ -148,6 +148,20 @@ class Record:
             value=value,
             regroups=isinstance(written, Edit) and written.regroups,
         )
+
+    @classmethod
+    def all_rewritten(cls, rewrites: Iterable[Rewritten]) -> Iterator[Record]:
+        """The records of rewrites; those by one template in one graph differ in their paths."""
+        known: dict[int, Record] = {}
+        for one in rewrites:
+            first = known.get(id(one.written))
+            if first is None:
+                known[id(one.written)] = record = cls.rewritten(one, None)
+            else:
+                record = object.__new__(cls)  # as `replace`, which takes six times as long
+                record.__dict__.update(first.__dict__)
+                record.__dict__["path"] = one.path
+            yield record
 
     @classmethod
     def refused(cls, refusal: Refusal, *, asked: bool = True) -> Record:
@@ -389,7 +403,8 @@ def _summary_lines(records: Sequence[Record]) -> list[str]:
     lines += [f"  {extra}" for extra in summed(records)]
     regrouped = {record.loop for record in records if record.regroups}
     if regrouped:
-        lines.append(f"  sums of floats are regrouped in {count(len(regrouped), 'loop')}")
+        places = count(len(regrouped), "loop")
+        lines.append(f"  sums of floats are regrouped in {places} (--keep-order keeps the order)")
     return lines
 
 

@@ -14,6 +14,7 @@ from passes.engine.site import Refused, Site
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_HAS_AXES
 from passes.writing.purposes import Extra
 
 __all__ = [
@@ -115,9 +116,26 @@ Considers = Callable[[NodeProto, int, int], bool]
 Closer = Callable[[Model, int], Considers | None]
 
 
-def nodes_of(*operators: str, since: int = 0) -> Considers:
+@dataclass(frozen=True)
+class ByOp:
+    """Considers nodes by their operator; `closely` only those of which that does not tell."""
+
+    of_op: Callable[[str, int, int], bool | None]
+    closely: Considers = lambda node, opset, target: True
+
+    def __call__(self, node: NodeProto, opset: int, target: int) -> bool:
+        known = self.of_op(op_of(node), opset, target)
+        return self.closely(node, opset, target) if known is None else known
+
+
+def nodes_of(*operators: str, since: int = 0) -> ByOp:
     """Return what considers the nodes of some operators, from an opset on."""
-    return lambda node, opset, target: opset >= since and op_of(node) in operators
+    return ByOp(lambda op, opset, target: opset >= since and op in operators)
+
+
+#: Consider Scans of version 9 or later, which have no batch axis, and with these all Loops.
+SCANS = nodes_of("Scan", since=SCAN_HAS_AXES)
+LOOPS = ByOp(lambda op, *opsets: op == "Loop" or SCANS.of_op(op, *opsets))
 
 
 _CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
@@ -137,6 +155,12 @@ class Rule:
     considers: Considers
     optional: bool = False
     closer: Closer | None = None
+
+    def considers_op(self, op: str, opset: int, target: int) -> bool | None:
+        """As `considers` answers for all nodes of an operator; None where that depends on the
+        node."""
+        known = self.considers
+        return known.of_op(op, opset, target) if isinstance(known, ByOp) else None
 
     @property
     def is_built_in(self) -> bool:

@@ -163,7 +163,8 @@ class Session:
         rounds, proto = replace(self, options=replace(self.options, left_out=left_out))._rewritten(
             model, found
         )
-        report = self._report(model, proto, rounds, found)
+        after = Model(proto)
+        report = self._report(model, after, rounds, found)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(report.refusal, report)
         as_it_was = model is original and not found.notes and not _rewrote(rounds)
@@ -177,19 +178,23 @@ class Session:
             quick = self.converts and model is original and not found.notes
             if not quick or any(rewrite.releases for rewrite in rewrites):
                 Cleaner(model).clean(proto)
+                after = Model(proto)
             if not quick or any(rewrite.renews for rewrite in rewrites):
                 name_nodes(proto, model.proto, rounds)
         proto, report = self.schedule.finish(
             original.proto, proto, report, self.options, self.release
         )
         if proto is not original.proto:
+            after = after if after.proto is proto else Model(proto)
             sentence = form_objection(proto)
-            if not sentence and not as_it_was and (sentence := full_objection(proto)):
+            if not sentence and not as_it_was and (sentence := full_objection(after)):
                 if wrong := as_computed(model):
                     raise _Misdeclared(*wrong)
-                sentence = "" if full_objection(original.proto) else sentence
+                sentence = "" if full_objection(original) else sentence
             if sentence:
-                blame = blamed(rounds, lambda one: form_objection(one) or full_objection(one))
+                blame = blamed(
+                    rounds, lambda one: form_objection(one) or full_objection(Model(one))
+                )
                 if any(one.site not in left_out for one, _ in blame):
                     raise Invalidated(blame)
                 raise failed(f"the outcome is no valid ONNX model: {sentence}", report)
@@ -281,12 +286,12 @@ class Session:
         return rounds
 
     def _report(
-        self, model: Model, proto: ModelProto, rounds: Sequence[Round], found: Survey
+        self, model: Model, outcome: Model, rounds: Sequence[Round], found: Survey
     ) -> Report:
         """The rewrites of all rounds; what a rule still refuses when it runs the last time."""
-        records = [
-            Record.rewritten(rewritten, None) for round_ in rounds for rewritten in round_.rewritten
-        ]
+        records = list(
+            Record.all_rewritten(rewritten for round_ in rounds for rewritten in round_.rewritten)
+        )
         last = {name: round_ for round_ in rounds for name in round_.rules}
         aims = self.schedule.aims_of(self.options.rules)
         records += [
@@ -295,14 +300,13 @@ class Session:
             for refusal in round_.refused
             if last[refusal.rule.name] is round_
         ]
-        outcome = Model(proto)
         before, after = model.opset(), outcome.opset()
         if any("opset" in round_.rules for round_ in rounds):
             # what was requested, also where it was refused
             after = target_opset(model, self.target)
         opsets = (before, after)
         size = Size.of(model)
-        same = not _rewrote(rounds) and len(proto.functions) == len(model.proto.functions)
+        same = not _rewrote(rounds) and len(outcome.proto.functions) == len(model.proto.functions)
         sizes = (size, size if same else Size.of(outcome))
         return Report(
             self.schedule.name, model.file, opsets, sizes, records, notes=tuple(found.notes)

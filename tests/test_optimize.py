@@ -372,12 +372,12 @@ def test_a_while_stays_which_some_targets_may_have(
 @pytest.mark.parametrize("case", ["while", "while_steps", "while_and_limit"])
 def test_a_while_that_a_few_iterations_do_not_pay_for_stays(tmp_path: Path, case: str) -> None:
     path, out = GOLDEN / "raise" / f"{case}.before.onnxtxt", tmp_path / "new.onnx"
-    code, output = run("optimize", path, "--strict", "--no-verify", "-o", out)
+    code, output = run("optimize", path, "--strict", "--no-verify", "--keep-order", "-o", out)
     assert code == 0, output
     assert "code few-iterations" in output
     assert ops(onnx.load(out)) & {"Loop", "Scan", "If"} == {"Loop"}
     scans = passes.optimize(onnx.load(path), target="scan-only", verify=False).model
-    assert {"Scan"} == ops(scans) & {"Loop", "Scan"}
+    assert "Loop" not in ops(scans)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from passes.converters.writing.made import Made
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute_proto
 from passes.ir.constants import Constants
-from passes.ir.operators import called_key, function_key, op_of
+from passes.ir.operators import bare_op, called_key, function_key, op_of
 from passes.ir.protos import changed
 from passes.rule import Refused, Site, Slot
 from passes.types.value_types import Dim, dims_of, elem_type_of
@@ -261,7 +261,7 @@ class Conversion(Writer):
             return self._referring_constant(node, found, np.dtype(dtype))
         content = default if found is None else self.attribute(node, name)
         if content is None:
-            sentence = f"{called_key(node)[1]} lacks its attribute {name!r}"
+            sentence = f"{bare_op(node)} lacks its attribute {name!r}"
             raise self.refused("invalid-node", sentence)
         return self.value(np.asarray(content, dtype), name)
 
@@ -387,7 +387,7 @@ class Conversion(Writer):
 
     def _is_given(self, node: NodeProto, reference: AttributeProto) -> bool:
         """Return whether no caller can leave out what is referred to."""
-        schema = defs.get_schema(called_key(node)[1], self.version - 1)
+        schema = defs.get_schema(bare_op(node), self.version - 1)
         if schema.attributes[reference.name].required:
             return True
         return is_given(self.site, reference.ref_attr_name)

@@ -23,7 +23,7 @@ from onnx import (
     shape_inference,
 )
 
-from passes.ir.operators import called_key, op_of
+from passes.ir.operators import bare_op, op_of
 from passes.ir.protos import named
 from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.rule import Site, Slot
@@ -209,7 +209,7 @@ def _inferred(
         for name in node.input
         if name in constants
     }
-    schema = defs.get_schema(called_key(node)[1], version)
+    schema = defs.get_schema(bare_op(node), version)
     newest = defs.get_schema(schema.name)
     # where the version does not take the types, which get Casts later, the newest may do
     alike = [newest] if newest.attributes.keys() == schema.attributes.keys() else []

@@ -117,8 +117,8 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int | str]) -> None
     declared.insert(0, (declared[0][0], outputs))
     for named in (one for _, dims in declared for one in dims):
         named.dim.Clear()
-    wrong = full_objection(proto)
-    if wrong and wrong != full_objection(model.proto):
+    wrong = full_objection(Model(proto))
+    if wrong and wrong != full_objection(model):
         _infer_again(proto)
     known = with_kept_sizes(proto)
     symbols = dims_of_inputs(known)

@@ -161,7 +161,7 @@ def with_sizes(proto: ModelProto, given: Model) -> tuple[ModelProto, Model]:
     with those of the outputs; both as they are where there is nothing to find."""
     sized = copied(proto)
     outputs = declare_sizes(sized)
-    if sized == proto or (full_objection(sized) and not full_objection(proto)):
+    if sized == proto or (full_objection(Model(sized)) and not full_objection(Model(proto))):
         return proto, given
     original = copied(given.proto)
     for value in original.graph.output:

@@ -22,7 +22,6 @@ class Update(StrEnum):
     UNCHANGED = "unchanged"  # the value itself
     COUNTER = "counter"  # the value + v, where v is an integer and the same in every iteration
     SUM = "sum"  # the value + v, or - v
-    PRODUCT = "product"  # the value * v
     MAXIMUM = "maximum"  # the larger of the value and v
     MINIMUM = "minimum"  # the smaller of the value and v
     LAST = "last"  # v
@@ -31,17 +30,16 @@ class Update(StrEnum):
 KINDS = {
     "Add": Update.SUM,
     "Sub": Update.SUM,
-    "Mul": Update.PRODUCT,
     "Max": Update.MAXIMUM,
     "Min": Update.MINIMUM,
 }
 #: The kinds of which only the last value can be computed: no operator gives all of them.
-FINAL_ONLY = (Update.PRODUCT, Update.MAXIMUM, Update.MINIMUM)
+FINAL_ONLY = (Update.MAXIMUM, Update.MINIMUM)
 _COUNTERS = frozenset({TensorProto.INT32, TensorProto.INT64})
-#: What onnxruntime computes as the loop does; its ReduceProd of integers does not wrap around.
+#: What onnxruntime computes as the loop does. Its ReduceProd does not: of integers it does not wrap
+#: around, and of floats it multiplies in an order in which products may overflow, or become 0.
 _KERNELS = {
     Update.SUM: {TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE},
-    Update.PRODUCT: {TensorProto.FLOAT, TensorProto.DOUBLE},
     Update.MAXIMUM: {
         *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64),
         *(TensorProto.FLOAT, TensorProto.DOUBLE),
@@ -100,11 +98,6 @@ def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
     return (first != second) and (first or op_of(node) != "Sub")
 
 
-def may_regroup(body: TimeBody) -> bool:
-    """Return whether sums of floats may be added up in another order."""
-    return body.site.options.allow_reassociation
-
-
 def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
     """Check that a recurrence may be written with operators over all iterations.
 
@@ -116,12 +109,12 @@ def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
     name = recurrence.carried.body_input
     if recurrence.kind not in (Update.SUM, *FINAL_ONLY):
         return
-    in_order = recurrence.kind is Update.SUM and reads
-    if recurrence.elem_type in FLOATS and not (in_order or may_regroup(body)):
+    in_order = recurrence.kind is Update.SUM or recurrence.elem_type not in FLOATS
+    if not in_order and not body.site.options.allow_reassociation:
         raise body.site.refused(
             "reassociation",
             f"the running {recurrence.kind} {name!r} is of floats, and at once it may differ "
-            "in rounding, or in the sign of a zero",
+            "in the sign of a zero",
             name,
         )
     if recurrence.elem_type not in _KERNELS[recurrence.kind]:

@@ -25,7 +25,7 @@ from passes.rule import NothingToDo, Site
 from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
 from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
-from passes.writing.draft import TOO_FEW, runs_in_blocks
+from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
 
 #: The vectorization rules support ops as they are from this opset on.
 OLDEST = 13
@@ -50,15 +50,15 @@ class TimeBody:
     unknown: int = UNKNOWN_DIM
 
     @classmethod
-    def of(cls, site: Site, *, too_few: bool = False) -> TimeBody:
+    def of(cls, site: Site, *, one_by_one: bool = False) -> TimeBody:
         """Prepare a loop.
 
         Raises:
             Refused: `opset-too-old` before opset 13.
-            NothingToDo: `run-in-blocks` wrote the loop, other than, where `too_few` are taken, for
-                iterations that make no block.
+            NothingToDo: `run-in-blocks` wrote the loop, other than, where `one_by_one` are taken,
+                for iterations that do not run at once.
         """
-        if runs_in_blocks(site.node) and not (too_few and runs_in_blocks(site.node, TOO_FEW)):
+        if runs_in_blocks(site.node) and not (one_by_one and runs_in_blocks(site.node, ONE_BY_ONE)):
             raise NothingToDo
         site.need_opset(OLDEST, "is too old for the vectorization rules")
         node = copied(site.node)

@@ -37,6 +37,8 @@ from passes.types.value_types import dims_of, elem_type_of
 
 #: The cost of starting a node, as bytes of memory traffic.
 START = 1 << 12
+#: That of copying a state to an output that collects it, too.
+COPY = START // 2
 #: The cost of taking one slice of a tensor.
 _SLICE = 1 << 9
 #: The bytes of weights that stay in the cache between iterations.

@@ -14,7 +14,7 @@ from passes.check.wording import count
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of
+from passes.ir.operators import bare_op, called_key, function_key, is_onnx_domain, op_of
 from passes.ir.scope import Place
 
 _GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
@@ -37,13 +37,13 @@ def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
         node = place.node
         if called_key(node)[:2] in own:
             continue
-        if not called_key(node)[1]:
+        if not bare_op(node):
             raise BadModel("the node has no op_type", path=place.path)
         if is_onnx_domain(node.domain):
             _check_version(place, place.opset)
         elif not model.opset_at(place.scope, node.domain):
             raise BadModel(
-                f"there is no opset import for domain {node.domain!r}, which {called_key(node)[1]} "
+                f"there is no opset import for domain {node.domain!r}, which {bare_op(node)} "
                 "belongs to",
                 path=place.path,
             )

@@ -10,7 +10,6 @@ from passes.check.operators import plain_operators
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 
 #: Protobuf parses 100 nested messages, and each body costs three: no file holds more.
@@ -35,20 +34,24 @@ class Survey:
         """The number of nodes, at any depth."""
         return sum(len(scope.owner.node) for scope in self.scopes)
 
-    def visit(self, scope: Scope, opset: int, plain: Set[str], depth: int = 1) -> None:
-        """Add what a scope holds, at any depth."""
+    def visit(
+        self, model: Model, scope: Scope, opset: int, plain: Set[str], depth: int = 1
+    ) -> None:
+        """Add what a scope of a model holds, at any depth."""
         if depth > DEEPEST:
             raise BadModel(
                 f"graphs are nested more than {DEEPEST} deep, which no file can hold",
                 path=scope.path.split("/")[0],
             )
         self.scopes.append(scope)
-        for index, node in enumerate(scope.owner.node[:]):
-            if op_of(node) not in plain:
-                bodies = list(scope.inner(index))
+        of_graph = model.index(scope.owner)
+        for index, op in enumerate(of_graph.ops):
+            if op not in plain:
+                bodies = scope.inner(index)
+                node = of_graph.nodes[index]
                 self.places.append(NodeInScope(node, index, scope, opset, bodies))
                 for inner in bodies:
-                    self.visit(inner, opset, plain, depth + 1)
+                    self.visit(model, inner, opset, plain, depth + 1)
 
 
 def survey(model: Model) -> Survey:
@@ -64,5 +67,5 @@ def survey(model: Model) -> Survey:
     found = Survey()
     for scope in scoping.scopes(model.proto):
         opset = model.opset(scope.owner)
-        found.visit(scope, opset, plain_operators(opset) - called)
+        found.visit(model, scope, opset, plain_operators(opset) - called)
     return found

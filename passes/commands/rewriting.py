@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Form, Peel, RuleOptions, Target
+from passes.choices import (
+    MOST_BYTES,
+    MOST_NODES,
+    Batch,
+    Bounded,
+    Form,
+    Peel,
+    ProofScope,
+    RuleOptions,
+    Target,
+)
 from passes.commands.declaring import Help, WrongValue
 from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
@@ -280,7 +290,13 @@ class Optimize(Choosing):
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[
         bool,
-        Help("Sum, multiply and compare floats in another order, where a loop only does that."),
+        Help(
+            "Sum, multiply and compare floats in another order, where a loop only does that. "
+            "Target onnxruntime allows it by default, where no proof of the order is required."
+        ),
+    ] = False
+    keep_order: Annotated[
+        bool, Help("Keep the order in which floats are summed, multiplied and compared.")
     ] = False
     contrib: Annotated[
         bool,
@@ -327,6 +343,13 @@ class Optimize(Choosing):
         cells = ("RNN", "GRU", "LSTM")
         return frozenset(one for one in cells if profile and profile.lacks(one))
 
+    @property
+    def _regroups(self) -> bool:
+        """Floats may be summed in another order: by request, or where nothing is against it."""
+        proven = self.certify or self.require_proof not in (None, ProofScope.summation)
+        by_default = self.target == Target.onnxruntime and not self.keep_order and not proven
+        return self.allow_reassociation or by_default
+
     def check(self) -> None:
         """See that there is such a target, and that one promised trip counts writes loops out."""
         super().check()
@@ -337,6 +360,8 @@ class Optimize(Choosing):
             raise WrongValue("max_trips", f"goes with {flat}; {self.target} does not")
         if self.contrib and self._form != Target.onnxruntime:
             raise WrongValue("contrib", f"goes with target onnxruntime, not {self.target}")
+        if self.keep_order and self.allow_reassociation:
+            raise WrongValue("keep_order", "does not go together with allow_reassociation")
 
     def _check_profile(self) -> None:
         from passes.targets.profile import BadProfile, load, names
@@ -354,7 +379,12 @@ class Optimize(Choosing):
     def for_rules(self) -> RuleOptions:
         forms = {Target.loop_only: Form.loop, Target.no_control_flow: Form.written_out}
         form = forms.get(Target(self._form), Form.scan)
-        own = replace(super().for_rules(), lacks=self._lacked, form=form)
+        own = replace(
+            super().for_rules(),
+            lacks=self._lacked,
+            form=form,
+            allow_reassociation=self._regroups,
+        )
         if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own

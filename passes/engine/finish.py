@@ -18,7 +18,7 @@ from passes.ir.constants import Constants
 from passes.ir.live import keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operators import called_key, op_of
+from passes.ir.operators import bare_op, op_of
 from passes.ir.protos import replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
@@ -44,21 +44,22 @@ class Cleaner:
     def clean(self, model: ModelProto) -> None:
         """Drop dead nodes and initializers, in place."""
         listed = model.ir_version < FREE_INITIALIZERS
+        seen = Model(model)
         for _, owner in scoping.owners(model):
             main = isinstance(owner, GraphProto)
-            self._clean(owner, listed, _Facts(model) if main else Known.nothing)
+            self._clean(seen, owner, listed, _Facts(model) if main else Known.nothing)
 
-    def _clean(self, owner: Owner, listed: bool, facts: Callable[[], Known]) -> None:
+    def _clean(self, model: Model, owner: Owner, listed: bool, facts: Callable[[], Known]) -> None:
         """The same for a graph, its bodies first."""
-        for node in owner.node:
-            for _, graph in scoping.subgraphs(node):
-                self._clean(graph, listed, Known.nothing)
-        nodes = owner.node[:]
-        read = scoping.all_reads(nodes)
+        index = model.index(owner)
+        for bodies in index.holders.values():
+            for _, graph in bodies:
+                self._clean(model, graph, listed, Known.nothing)
+        read = index.read
         wanted = read | scoping.ends(owner)
-        if any(wanted.isdisjoint(node.output) for node in nodes):
-            kept = self._kept(owner, nodes, facts)
-            if len(kept) < len(nodes):
+        if any(map(wanted.isdisjoint, index.writes)):
+            kept = self._kept(owner, index.nodes, facts)
+            if len(kept) < len(index.nodes):
                 keep_nodes(owner, kept)
                 read = scoping.all_reads(kept)
         if isinstance(owner, GraphProto):
@@ -89,10 +90,11 @@ class Cleaner:
         found: set[str] = set()
         for _, graphs in self.original.graphs:
             for owner in graphs:
-                read = scoping.ends(owner) | scoping.all_reads(owner.node)
-                several = (node.output[:] for node in owner.node if len(node.output) > 1)
+                index = self.original.index(owner)
+                read = scoping.ends(owner) | index.read
+                several = (names for names in index.writes if len(names) > 1)
                 used = {name for names in several if not read.isdisjoint(names) for name in names}
-                found |= scoping.defined(owner) - read - used
+                found |= index.defined - read - used
         return found
 
 
@@ -190,4 +192,4 @@ def is_given_name(node: NodeProto) -> bool:
 
 def _kind(node: NodeProto) -> str:
     """The operator, as names of values begin with it."""
-    return called_key(node)[1].lower()
+    return bare_op(node).lower()

@@ -85,7 +85,8 @@ class Engine:
             sweep = self._sweep(outcome, names, memory, templates, opset, rules)
             sweep.rewrite(scope, owner)
         if outcome.rewritten:
-            import_contrib(copy)
+            if self.target is None:
+                import_contrib(copy)
             outcome.proto = copy
         return outcome
 
@@ -124,12 +125,18 @@ class Engine:
         return outcome
 
     def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:
-        for owner, graphs in model.graphs:
+        for (owner, graphs), (_, operators) in zip(model.graphs, model.operators, strict=True):
             opset = model.opset(owner)
             target = self.target or opset
-            for graph in graphs:
-                nodes = graph.node[:]
-                if any(rule.considers(node, opset, target) for node in nodes for rule in rules):
+            asked = {
+                op: [one for one in rules if one.considers_op(op, opset, target) is not False]
+                for op in operators
+            }
+            for index in map(model.index, graphs):
+                pairs = zip(index.nodes, index.ops, strict=True)
+                if any(
+                    one.considers(node, opset, target) for node, op in pairs for one in asked[op]
+                ):
                     return True
         return False
 

@@ -13,6 +13,7 @@ from passes.ir.live import keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
+from passes.rule import Edit
 
 
 def drop_folded(round_: Round) -> None:
@@ -51,9 +52,10 @@ def _is_among(node: NodeProto, names: set[str]) -> bool:
 
 
 def _read_as_fixed(rewritten: Rewritten) -> Iterator[str]:
-    """The values that a conversion read, computed by other nodes before the model runs."""
-    if rewritten.rule.name == "opset":
-        yield from (name for node in rewritten.edit.context for name in node.output)
+    """The values that a conversion read, computed by other nodes before the model runs; a template
+    reads none."""
+    if rewritten.rule.name == "opset" and isinstance(rewritten.written, Edit):
+        yield from (name for node in rewritten.written.context for name in node.output)
 
 
 def _collect(model: Model, scope: Scope, name: str, found: set[str]) -> None:

@@ -20,10 +20,13 @@ from passes.types.type_tables import every_scope
 from passes.verify.rewrites.region import CannotCut, cut
 
 
-def full_objection(model: ModelProto) -> str:
+def full_objection(model: Model) -> str:
     """Return the objection of onnx's inference to the types and shapes of a model; "" if there is
     none."""
-    return objection(light_model(model), check_types=True)
+    light = light_model(model.proto, has_bodies=model.has_bodies)
+    same = light is model.proto
+    graphs = [graph for _, below in model.graphs for graph in below] if same else ()
+    return objection(light, graphs, check_types=True)
 
 
 _MANY = 64  # rewrites, each of which would be done alone

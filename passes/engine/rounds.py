@@ -12,6 +12,7 @@ from passes.engine.template import Filled
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.places import path_of
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.rule import Edit, Limit, Refused, Rule
@@ -39,9 +40,14 @@ class Rewritten:
         return Place(self.node, self.index, self.scope)
 
     @property
+    def path(self) -> str:
+        """The path of the site."""
+        return path_of(self.scope, self.scope.owner.node[self.index], self.index)
+
+    @property
     def site(self) -> tuple[str, str]:
         """The rule and the path."""
-        return self.rule.name, self.place.path
+        return self.rule.name, self.path
 
     @property
     def limit(self) -> Limit | None:
@@ -62,9 +68,7 @@ class Rewritten:
     def releases(self) -> bool:
         """True if something that the replaced nodes read or computed may be dead now."""
         if isinstance(self.written, Filled):
-            return not self.written.template.appends or self.written.template.outputs < len(
-                self.node.output
-            )
+            return not self.written.template.appends or self.written.template.drops
         return True
 
     @property

@@ -15,10 +15,12 @@ from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
 from passes.engine.splicing import splice
-from passes.engine.template import Filled, Templated, Templates
+from passes.engine.template import Filled, Templated, Templates, likeness
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
+from passes.ir.graph_index import GraphIndex
 from passes.ir.names import Names
+from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
@@ -35,7 +37,7 @@ _MANY = 64  # nodes of an Edit that should not exist twice
 
 @dataclass
 class _Found:
-    """The rewrites of the nodes of one graph, which `scope` shows as it was originally.
+    """The rewrites of the nodes of one graph, which `scope` and `graph` show as it was originally.
 
     `edits` are by the index of their nodes, `large` maps the indices of large ones to their
     records. `constants`: Edits that share one each bring it along. `filled` are the templates in
@@ -43,6 +45,7 @@ class _Found:
     """
 
     scope: Scope
+    graph: GraphIndex
     edits: dict[int, Edit] = field(default_factory=dict)
     large: dict[int, int] = field(default_factory=dict)
     constants: dict[str, TensorProto] = field(default_factory=dict)
@@ -70,10 +73,11 @@ class Sweep:
     opset: int
     target: int
     templates: Templates
+    by_op: dict[str, list[tuple[Rule, bool | None]]] = field(default_factory=dict)
 
     def rewrite(self, scope: Scope, owner: Owner) -> None:
         """Rewrite `owner`, the copy of what `scope` shows as it was originally."""
-        found = _Found(scope)
+        found = _Found(scope, self.outcome.model.index(scope.owner))
         self._collect(owner, found)
         starts: dict[int, int] = {}
         if found.edits:
@@ -96,29 +100,28 @@ class Sweep:
             for before, (_, graph) in inner:
                 self.rewrite(before, graph)
             place = Place(node, place.index, place.scope)
-        considering = [
-            rule for rule in self.rules if rule.considers(place.node, self.opset, self.target)
-        ]
-        self._first_edit(considering, place)
+        self._first_edit(self._considering(place.node, op_of(place.node)), place)
 
     def _collect(self, owner: Owner, found: _Found) -> None:
         """Find the rewrites of the nodes of a graph, after those of its bodies."""
         covered: set[int] = set()
-        bodies = self.outcome.model.has_bodies
-        for index, node in enumerate(owner.node[:]):
+        model = self.outcome.model
+        own = {function.name for function in model.proto.functions}
+        nodes = zip(owner.node[:], found.graph.ops, strict=True)
+        for index, (node, op) in enumerate(nodes):
             if index in covered:
                 continue  # an earlier Edit replaces it
-            holds = bodies and scoping.holds_graphs(node)
+            holds = index in found.graph.holders
             first = len(self.outcome.rewritten)
             if holds:
                 inner = zip(found.scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
                     self.rewrite(before, graph)
-            rules = [rule for rule in self.rules if rule.considers(node, self.opset, self.target)]
+            rules = self._considering(node, op)
             if not rules or not self._is_selected(node):
                 continue
             last = len(self.outcome.rewritten)
-            if holds or len(rules) > 1 or isinstance(owner, FunctionProto):
+            if holds or len(rules) > 1 or isinstance(owner, FunctionProto) or op in own:
                 edit = self._first_edit(rules, Place(node, index, found.scope))
             else:
                 edit = self._edit_or_template(rules[0], node, index, found)
@@ -182,20 +185,24 @@ class Sweep:
         self, rule: Rule, node: NodeProto, index: int, found: _Found
     ) -> Edit | None:
         """The Edit of a rule; None also where a template is written in place."""
-        site = self._site(Place(node, index, found.scope))
-        key = self.templates.key(site)
+
+        def site() -> Site:
+            return self._site(Place(node, index, found.scope))
+
+        likes = likeness(found.graph, index, self.opset)
+        key = self.templates.key(likes, site)
         if key not in self.templates.known:
-            edit = self._first_edit([rule], site.place)
+            edit = self._first_edit([rule], site().place)
             if not isinstance(edit, Templated) or edit.template is None:
                 return edit
-            self.templates.add(site, edit.template)
-            key = self.templates.key(site)
+            self.templates.add(likes, site(), edit.template)
+            key = self.templates.key(likes, site)
             if key not in self.templates.known:
                 return edit
             self.outcome.rewritten.pop()
         filled = found.filled.get(key)
         if filled is None:
-            filled = found.filled[key] = self.templates.known[key].at(site)
+            filled = found.filled[key] = self.templates.known[key].at(site())
             found.add(filled.tensors)
         self.outcome.rewritten.append(Rewritten(rule, found.scope, index, filled))
         filled.write(node)
@@ -207,6 +214,15 @@ class Sweep:
         nodes = tuple(owner.node[start : start + len(rewritten.edit.nodes)])
         edit = replace(rewritten.edit, nodes=nodes)
         self.outcome.rewritten[position] = replace(rewritten, written=edit)
+
+    def _considering(self, node: NodeProto, op: str) -> list[Rule]:
+        """The rules that consider a node, which is of the operator `op`."""
+        opset, target = self.opset, self.target
+        rules = self.by_op.get(op)
+        if rules is None:
+            known = ((rule, rule.considers_op(op, opset, target)) for rule in self.rules)
+            rules = self.by_op[op] = [(rule, sure) for rule, sure in known if sure is not False]
+        return [rule for rule, sure in rules if sure or rule.considers(node, opset, target)]
 
     def _is_selected(self, node: NodeProto) -> bool:
         """Return whether `only` selects this site; a model is converted as a whole."""

@@ -8,21 +8,23 @@ from functools import cached_property
 
 from onnx import AttributeProto, NodeProto, TensorProto
 
-from passes.ir.operators import called_key, op_of
+from passes.ir.graph_index import GraphIndex
+from passes.ir.protos import replace_all
 from passes.rule import Edit, Site
 
 #: A constant, as a tensor of the graph that a site lies in.
 Value = Callable[[Site], TensorProto]
 
 
-def likeness(node: NodeProto, opset: int) -> Hashable:
-    """A key that is equal for nodes without bodies that differ only in names."""
-    inputs, outputs = node.input[:], node.output[:]
-    attributes = [attribute.SerializeToString() for attribute in node.attribute[:]]
-    arity: tuple[Hashable, Hashable] = len(inputs), len(outputs)
-    if "" in inputs or "" in outputs:
-        arity = tuple(map(bool, inputs)), tuple(map(bool, outputs))
-    return opset, called_key(node), arity, *attributes
+def likeness(graph: GraphIndex, index: int, opset: int) -> Hashable:
+    """A key that is equal for nodes without bodies, which call no function, that differ only in
+    names."""
+    reads, writes = graph.reads[index], graph.writes[index]
+    attributes = [attribute.SerializeToString() for attribute in graph.nodes[index].attribute[:]]
+    arity: tuple[Hashable, Hashable] = len(reads), len(writes)
+    if "" in reads or "" in writes:
+        arity = tuple(map(bool, reads)), tuple(map(bool, writes))
+    return opset, graph.ops[index], arity, *attributes
 
 
 @dataclass
@@ -33,20 +35,21 @@ class Templates:
     fixed: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
     contents: dict[Hashable, Hashable] = field(default_factory=dict)
 
-    def key(self, site: Site) -> Hashable:
-        """Return the key that a node shares with all those for which the same template holds."""
-        likes = likeness(site.node, site.opset)
-        names = [site.node.input[position] for position in self.fixed.get(likes, ())]
-        return (likes, *(self._content(site, name) for name in names))
+    def key(self, likes: Hashable, site: Callable[[], Site]) -> Hashable:
+        """Return the key that a node shares with all those for which the same template holds, given
+        its `likeness`."""
+        fixed = self.fixed.get(likes)
+        return (likes, *(self._content(site(), position) for position in fixed)) if fixed else likes
 
-    def add(self, site: Site, template: Template) -> None:
+    def add(self, likes: Hashable, site: Site, template: Template) -> None:
         """Keep the template of a node, unless it depends on more constants than that of the first
         node of its kind, by which they are distinguished."""
-        fixed = self.fixed.setdefault(likeness(site.node, site.opset), template.fixed)
+        fixed = self.fixed.setdefault(likes, template.fixed)
         if set(template.fixed) <= set(fixed):
-            self.known[self.key(site)] = template
+            self.known[self.key(likes, lambda: site)] = template
 
-    def _content(self, site: Site, name: str) -> Hashable:
+    def _content(self, site: Site, position: int) -> Hashable:
+        name = site.node.input[position]
         place = site.scope.key, name
         if place not in self.contents:
             value = site.constant(name)
@@ -60,8 +63,8 @@ class Template:
     """The same rewrite for every node that is alike.
 
     Each of the new inputs is a position among the `count` old ones, the name "" of an omitted one,
-    or a constant; of the outputs the first `outputs` stay. `fixed` are the positions of old inputs
-    that must be the same constant.
+    or a constant; of the outputs the first `outputs` stay, which are not all if it `drops` some.
+    `fixed` are the positions of old inputs that must be the same constant.
     """
 
     op: str
@@ -69,6 +72,7 @@ class Template:
     count: int
     inputs: tuple[int | str | Value, ...]
     outputs: int
+    drops: bool
     note: str
     exact: bool
     fixed: tuple[int, ...] = ()
@@ -119,17 +123,20 @@ class Filled:
     def write(self, node: NodeProto) -> None:
         """Rewrite a node in place; what stays is not touched, for speed."""
         template = self.template
-        if op_of(node) != template.op:
-            node.op_type = template.op
         node.ClearField("attribute")
-        node.attribute.extend(template.attributes)
-        if template.appends:
-            node.input.extend([str(source) for source in self.inputs[template.count :]])
-        else:
+        if not template.appends:
             old = node.input[:]
-            del node.input[:]
-            node.input.extend(
-                [old[source] if isinstance(source, int) else source for source in self.inputs]
-            )
-        if len(node.output) > template.outputs:
+            new = [old[source] if isinstance(source, int) else source for source in self.inputs]
+            replace_all(node.input, new)
+        if template.drops:
             del node.output[template.outputs :]
+        node.MergeFrom(self._news)
+
+    @cached_property
+    def _news(self) -> NodeProto:
+        """What every node gets: the operator, its attributes, and inputs after the old ones."""
+        template = self.template
+        more = self.inputs[template.count :] if template.appends else ()
+        return NodeProto(
+            op_type=template.op, attribute=template.attributes, input=[str(name) for name in more]
+        )

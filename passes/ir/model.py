@@ -25,10 +25,10 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
-from passes.ir.operators import SPELLED_OUT, op_of, plain_domain
+from passes.ir.operators import SPELLED_OUT, plain_domain
 from passes.ir.places import imports_of
 from passes.ir.protos import copied
-from passes.ir.scope import Owner, Scope, graphs_below, names_in, owners
+from passes.ir.scope import Owner, Scope, declared_names, owners
 from passes.types.inference import ValueTypes
 
 _MOST_QUOTED = 300  # characters of a parser's message
@@ -56,14 +56,31 @@ class Model:
                 too short, or outside its folder.
         """
         if isinstance(source, ModelProto):
-            return cls(_with_short_domains(source))
+            return cls(source)._with_short_domains()
         if isinstance(source, bytes):
-            return cls(_with_short_domains(_parsed(source)))
+            return cls(_parsed(source))._with_short_domains()
         path = Path(source)
-        proto = _with_short_domains(_read(path))
-        model = cls(proto, path)
-        check_external_data(proto, path)
+        model = cls(_read(path), path)._with_short_domains()
+        check_external_data(model.proto, path)
         return model
+
+    def _with_short_domains(self) -> Model:
+        """The model, or a copy, without nodes and functions whose domain is spelled `ai.onnx`."""
+        if not self._spelled_out:
+            return self
+        new = Model(copied(self.proto), self.path)
+        for one in new._spelled_out:
+            one.domain = ""
+        return Model(new.proto, self.path)
+
+    @property
+    def _spelled_out(self) -> list[NodeProto | FunctionProto]:
+        """The nodes and functions whose domain is spelled `ai.onnx`."""
+        nodes = [
+            node for _, below in self.graphs for one in below for node in self.index(one).nodes
+        ]
+        found: list[NodeProto | FunctionProto] = [*nodes, *self.proto.functions]
+        return [one for one in found if one.domain == SPELLED_OUT]
 
     @property
     def base_dir(self) -> Path | None:
@@ -95,12 +112,27 @@ class Model:
     @cached_property
     def graphs(self) -> list[tuple[Owner, list[Owner]]]:
         """The main graph and each function, with itself and every graph nested in it."""
-        return [(top, list(graphs_below(top))) for _, top in owners(self.proto)]
+        return [(top, list(self._below(top))) for _, top in owners(self.proto)]
+
+    def _below(self, owner: Owner) -> Iterator[Owner]:
+        """`owner` and every graph nested in it."""
+        yield owner
+        for bodies in self.index(owner).holders.values():
+            for _, graph in bodies:
+                yield from self._below(graph)
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """The names of the functions."""
+        return frozenset(function.name for function in self.proto.functions)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Every name of a value that occurs in it, at any depth."""
-        return frozenset(names_in(graph for _, below in self.graphs for graph in below))
+        found: set[str] = set()
+        for index in (self.index(graph) for _, below in self.graphs for graph in below):
+            found.update(declared_names(index.owner), *index.reads, *index.writes)
+        return frozenset(found - {""})
 
     @cached_property
     def has_bodies(self) -> bool:
@@ -112,7 +144,7 @@ class Model:
         """The main graph and each function, with how often each operator occurs in it, bodies
         included."""
         return [
-            (top, Counter([op_of(node) for graph in below for node in graph.node[:]]))
+            (top, Counter(op for graph in below for op in self.index(graph).ops))
             for top, below in self.graphs
         ]
 
@@ -120,7 +152,7 @@ class Model:
         """The definitions and readers of values in a graph or function."""
         index = self._indices.get(id(owner))
         if index is None or index.owner is not owner:
-            index = self._indices[id(owner)] = GraphIndex(owner)
+            index = self._indices[id(owner)] = GraphIndex(owner, self._own)
         return index
 
     def producer(self, owner: Owner, name: str) -> NodeProto | None:
@@ -156,22 +188,6 @@ class Model:
         if self.base_dir is None:
             raise BadModel(f"the data of {tensor.name!r} is external, but the model has no file")
         return ExternalTensor.of(tensor).read(tensor, self.base_dir)
-
-
-def _with_short_domains(proto: ModelProto) -> ModelProto:
-    """The model, or a copy, without nodes and functions whose domain is spelled `ai.onnx`."""
-
-    def spelled_out(model: ModelProto) -> Iterator[NodeProto | FunctionProto]:
-        nodes = (n for _, top in owners(model) for graph in graphs_below(top) for n in graph.node)
-        yield from (node for node in nodes if node.domain == SPELLED_OUT)
-        yield from (one for one in model.functions if one.domain == SPELLED_OUT)
-
-    if next(spelled_out(proto), None) is None:
-        return proto
-    copy = copied(proto)
-    for one in spelled_out(copy):
-        one.domain = ""
-    return copy
 
 
 #: How deep a file may be nested, for people.

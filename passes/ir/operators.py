@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from onnx import FunctionProto, NodeProto
@@ -43,14 +44,27 @@ def op_of(node: Operation) -> str:
     return f"{domain}::{node.op_type}"
 
 
-def is_scan_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Return whether a node is a Scan of version 9 or later, which has no batch axis; what a rule
-    may `consider`, whatever the target."""
+def bare_op(node: Operation) -> str:
+    """The operator without its domain."""
+    return node.op_type
+
+
+def ops_of(nodes: Iterable[NodeProto]) -> list[str]:
+    """The operators of nodes; faster than asking each."""
+    return [op_of(node) if node.domain else node.op_type for node in nodes]
+
+
+#: The operators of the standard domain that have bodies.
+HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+
+
+def is_scan_9(node: NodeProto, opset: int) -> bool:
+    """Return whether a node is a Scan of version 9 or later, which has no batch axis."""
     return op_of(node) == "Scan" and opset > SCAN_8
 
 
-def is_loop_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Return whether a node is a Loop, or a Scan of version 9 or later; as `is_scan_9`."""
+def is_loop_9(node: NodeProto, opset: int) -> bool:
+    """Return whether a node is a Loop, or a Scan of version 9 or later."""
     return op_of(node) == "Loop" or is_scan_9(node, opset)
 
 

@@ -14,7 +14,7 @@ from onnx import (
     OperatorSetIdProto,
 )
 
-from passes.ir.operators import called_key, op_of
+from passes.ir.operators import bare_op, op_of
 
 Owner = GraphProto | FunctionProto
 _GRAPH = AttributeProto.GRAPH
@@ -51,7 +51,7 @@ def inner_nodes(node: NodeProto) -> list[NodeProto]:
 
 def label(node: NodeProto, index: int) -> str:
     """The name of a node in a path: its own, else its op and place (`scan_3`)."""
-    return node.name or f"{called_key(node)[1].lower()}_{index}"
+    return node.name or f"{bare_op(node).lower()}_{index}"
 
 
 def function_label(function: FunctionProto) -> str:

@@ -235,16 +235,16 @@ def all_names(owners_: Iterable[Owner]) -> set[str]:
 
     Those that occur only in a value_info count, too: a new value of that name would get its type.
     """
-    return names_in(graph for owner in owners_ for graph in graphs_below(owner))
-
-
-def names_in(graphs: Iterable[Owner]) -> set[str]:
-    """The same of these graphs alone, without those in them."""
     names: set[str] = set()
-    for graph in graphs:
+    for graph in (graph for owner in owners_ for graph in graphs_below(owner)):
+        names.update(declared_names(graph))
         for node in graph.node[:]:
             names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
-        names.update(input_names(graph), output_names(graph), initializer_names(graph))
-        names.update([value.name for value in graph.value_info[:]])
     names.discard("")
     return names
+
+
+def declared_names(owner: Owner) -> set[str]:
+    """Every value name that occurs in a graph other than in its nodes."""
+    values = [value.name for value in owner.value_info[:]]
+    return {*input_names(owner), *output_names(owner), *initializer_names(owner), *values}

@@ -51,11 +51,16 @@ class ValueTypes:
         return tables
 
 
-def light_model(model: ModelProto) -> ModelProto:
-    """A light copy, which must not change; the model itself where it has nothing to leave out."""
-    whole = not model.training_info and all(
-        len(list(scoping.graphs_below(owner))) == 1 for _, owner in scoping.owners(model)
-    )
+def light_model(model: ModelProto, *, has_bodies: bool | None = None) -> ModelProto:
+    """A light copy, which must not change; the model itself where it has nothing to leave out.
+
+    `has_bodies`: whether any node has a body, if that is known.
+    """
+    if has_bodies is None:
+        has_bodies = any(
+            scoping.holds_graphs(n) for _, top in scoping.owners(model) for n in top.node
+        )
+    whole = not has_bodies and not model.training_info
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
     kept = (
         tensor.ByteSize() <= _LARGE and tensor.name not in defaults

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 
 import onnx
 from onnx import (
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -17,7 +16,7 @@ from onnx import (
 )
 
 from passes.ir import scope as scoping
-from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.operators import is_onnx_domain, op_of, ops_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
@@ -105,27 +104,32 @@ def _join_again(found: ModelProto, apart: Iterable[_Output]) -> None:
 
 
 def _inferred(model: ModelProto) -> ModelProto:
-    declared = _sizes(model)
+    declared = _sizes(scoping.graphs_below(model.graph))
     if any(map(_negative, declared)):
         model = _without_negative(model)
     model = without_idle_symbols(model)
     if any(map(_large, declared)):
         plain: ModelProto = onnx.shape_inference.infer_shapes(model)
-        if any(map(_long, _sizes(plain))):
+        if any(map(_long, _sizes(scoping.graphs_below(plain.graph)))):
             return plain
     found: ModelProto = onnx.shape_inference.infer_shapes(model, data_prop=True)
     return found
 
 
-def objection(model: ModelProto, *, check_types: bool = False) -> str:
+def objection(
+    model: ModelProto, graphs: Sequence[scoping.Owner] = (), *, check_types: bool = False
+) -> str:
     """The first error that onnx's inference finds in a model, as a runtime would when it loads it.
 
-    "" where there is none. `check_types`: inputs must also have types that the operators
-    accept.
+    "" where there is none. `graphs`: all graphs and functions of the model, if they are known.
+    `check_types`: inputs must also have types that the operators accept.
     """
-    if any(map(_negative, _sizes(model))):
+    tops: list[scoping.Owner] = [model.graph, *model.functions]
+    graphs = graphs or [graph for top in tops for graph in scoping.graphs_below(top)]
+    if any(map(_negative, _sizes(graphs))):
         model = _without_negative(model)
-    if any(map(_miscounts, _nodes(model))):
+    splitting = (graph.node for graph in graphs if "Split" in ops_of(graph.node[:]))
+    if any(_miscounts(node) for nodes in splitting for node in nodes):
         return "a Split has another number of outputs than its num_outputs"
     try:
         onnx.shape_inference.infer_shapes(model, check_types, strict_mode=True)
@@ -133,13 +137,6 @@ def objection(model: ModelProto, *, check_types: bool = False) -> str:
         first, *_ = str(error).splitlines() or [""]  # what comes later may only follow from it
         return first.rpartition("] ")[2].strip().rstrip(".") or "it is not valid"
     return ""
-
-
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    owners: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    for owner in owners:
-        for graph in scoping.graphs_below(owner):
-            yield from graph.node
 
 
 def _miscounts(node: NodeProto) -> bool:
@@ -160,14 +157,14 @@ def _negative(sizes: Sequence[int]) -> bool:
     return min(sizes, default=0) < 0
 
 
-def _sizes(model: ModelProto) -> list[list[int]]:
-    """The static sizes of each tensor that is declared, in any graph; other sizes count as 0."""
-    return [[dim.dim_value for dim in shape.dim] for shape in _declared(model)]
+def _sizes(graphs: Iterable[scoping.Owner]) -> list[list[int]]:
+    """The static sizes of each tensor that is declared in graphs; other sizes count as 0."""
+    return [[dim.dim_value for dim in shape.dim] for shape in _declared(graphs)]
 
 
 def _without_negative(model: ModelProto) -> ModelProto:
     copy = copied(model)
-    for shape in _declared(copy):
+    for shape in _declared(scoping.graphs_below(copy.graph)):
         for dim in shape.dim:
             if dim.dim_value < 0:
                 dim.ClearField("dim_value")
@@ -180,7 +177,7 @@ def without_idle_symbols(model: ModelProto) -> ModelProto:
     if not idle:
         return model
     copy = copied(model)
-    for shape in _declared(copy):
+    for shape in _declared(scoping.graphs_below(copy.graph)):
         for dim in shape.dim:
             if dim.dim_param in idle:
                 dim.ClearField("dim_param")
@@ -191,7 +188,7 @@ def idle_symbols(model: ModelProto) -> Set[str]:
     """The symbols that one value declares alone, which is no input or output of the model."""
     ends = {value.name for value in (*model.graph.input, *model.graph.output)}
     values: dict[str, set[tuple[int, str]]] = {}
-    for number, value in _values(model):
+    for number, value in _values(scoping.graphs_below(model.graph)):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
                 values.setdefault(dim.dim_param, set()).add((number, value.name))
@@ -202,15 +199,15 @@ def idle_symbols(model: ModelProto) -> Set[str]:
     }
 
 
-def _values(model: ModelProto) -> Iterator[tuple[int, ValueInfoProto]]:
-    """All values that are declared, each with the number of its graph."""
-    for number, graph in enumerate(scoping.graphs_below(model.graph)):
-        assert isinstance(graph, GraphProto)
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            yield number, value
+def _values(graphs: Iterable[scoping.Owner]) -> Iterator[tuple[int, ValueInfoProto]]:
+    """All values that are declared, but for functions, each with the number of its graph."""
+    for number, graph in enumerate(graphs):
+        if isinstance(graph, GraphProto):
+            for value in (*graph.input, *graph.output, *graph.value_info):
+                yield number, value
 
 
-def _declared(model: ModelProto) -> Iterator[TensorShapeProto]:
-    """The shapes of all tensors that are declared, in any graph."""
-    for _, value in _values(model):
+def _declared(graphs: Iterable[scoping.Owner]) -> Iterator[TensorShapeProto]:
+    """The shapes of all tensors that are declared in graphs."""
+    for _, value in _values(graphs):
         yield value.type.tensor_type.shape

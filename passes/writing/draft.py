@@ -13,16 +13,16 @@ from passes.ir.protos import copied, replace_all
 
 #: The metadata key that says which iteration a node was written for.
 ITERATION_KEY = "passes.iteration"
-#: Its values for a loop over blocks of iterations, one over those of a block that does not run at
-#: once, and one over iterations that make no block.
-BLOCKS, ONE_BY_ONE, TOO_FEW = "blocks", "one by one", "too few"
+#: Its values for a loop over blocks of iterations, and one over iterations that make no block, or
+#: do not run at once.
+BLOCKS, ONE_BY_ONE = "blocks", "one by one"
 
 
 def runs_in_blocks(node: NodeProto, *kinds: str) -> bool:
     """Return whether a loop was written to run over blocks, or over what these leave to it; of
     these `kinds`, if any are given."""
     return any(
-        entry.key == ITERATION_KEY and entry.value in (kinds or (BLOCKS, ONE_BY_ONE, TOO_FEW))
+        entry.key == ITERATION_KEY and entry.value in (kinds or (BLOCKS, ONE_BY_ONE))
         for entry in node.metadata_props
     )
 

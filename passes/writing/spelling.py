@@ -16,7 +16,7 @@ from passes.ir.versions import (
     ZERO_IS_A_SIZE,
 )
 from passes.onnxruntime.element_types import runs
-from passes.types.value_types import FLOATS, dims_of
+from passes.types.value_types import FLOATS, Dims, dims_of
 from passes.writing.writer import Writer
 
 
@@ -60,6 +60,18 @@ def reshaped(writer: Writer, value: str, shape: str, outputs: Sequence[str] = ()
     """`value` in a computed shape, some of whose sizes may be 0; before opset 14 none may be."""
     plain = {} if writer.opset < ZERO_IS_A_SIZE else {"allowzero": 1}
     return writer.op("Reshape", value, shape, outputs=outputs, **plain)
+
+
+def with_front(
+    writer: Writer, value: str, front: Sequence[int | str], axes: int, rest: Dims
+) -> str:
+    """`value` with axes of the sizes `front` in place of its first `axes`; the others have the
+    sizes `rest`. A size in `front` is positive; a name is that of an int64 [1]."""
+    sizes = [one if isinstance(one, int) else -1 for one in (*front, *rest)]
+    if 0 not in sizes and sizes.count(-1) <= 1:
+        return writer.op("Reshape", value, writer.ints(*sizes))
+    given = [writer.ints(one) if isinstance(one, int) else one for one in front]
+    return reshaped(writer, value, joined(writer, [*given, rest_of_shape(writer, value, axes)]))
 
 
 def joined(writer: Writer, parts: Sequence[str], axis: int = 0) -> str:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import passes
 from passes.__main__ import app
 from passes.engine.full_check import full_objection
+from passes.ir.model import Model
 from passes.rule import RULES, Rule, nodes_of
 
 GOLDEN = Path(__file__).parents[2] / "golden_models/hoist/empty_scales.before.onnxtxt"
@@ -210,5 +211,5 @@ def test_what_the_check_did_not_pass_before_it_need_not_pass() -> None:
     inside = "none = Constant <value = float[0] {}> ()"
     text = GOLDEN.read_text().replace(inside, "").replace("y = Loop", f"{inside} y = Loop")
     before = parser.parse_model(text)
-    assert full_objection(before)
-    assert full_objection(passes.lower(before, opset=18, verify=False).model)
+    assert full_objection(Model(before))
+    assert full_objection(Model(passes.lower(before, opset=18, verify=False).model))

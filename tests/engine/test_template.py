@@ -41,7 +41,7 @@ class Product:
         self.asked.append(site.path)
         tensor = minus(site)
         node = helper.make_node("Mul", [site.node.input[0], tensor.name], site.node.output)
-        template = Template("Mul", (), 1, (0, minus), 1, "as a product", True)
+        template = Template("Mul", (), 1, (0, minus), 1, False, "as a product", True)
         return Templated((node,), (tensor,), note="as a product", template=template)
 
 
@@ -112,7 +112,7 @@ def test_conversions_share_a_template_where_attributes_are_equal() -> None:
 
 
 def test_a_template_leaves_an_omitted_input_omitted() -> None:
-    template = Template("Add", (), 2, (1, ""), 1, "", True)
+    template = Template("Add", (), 2, (1, ""), 1, True, "", True)
     node = helper.make_node("Sub", ["a", "b"], ["c", "d"], name="kept")
     Filled(template, (1, ""), ()).write(node)
     assert node == helper.make_node("Add", ["b", ""], ["c"], name="kept")

@@ -175,10 +175,22 @@ def test_a_model_that_does_not_load_says_nothing_of_the_model(
         executor.run(unknown, ONES)
 
 
-def test_a_crash_is_survived(executor: OnnxRuntimeExecutor) -> None:
+def test_a_crash_is_survived_by_the_process_that_imported_the_runtime(
+    executor: OnnxRuntimeExecutor,
+) -> None:
+    executor.run(IDENTITY, ONES)
+    started = executor._worker
     with pytest.raises(CannotRun, match=r"crashed \(SIG"):
         executor.run(CRASHING, EMPTY_BATCH, timeout=30)
     np.testing.assert_array_equal(executor.run(IDENTITY, ONES).outputs["y"], [1, 1])
+    assert executor._worker is started
+
+
+def test_the_processes_end_when_nobody_asks_any_more() -> None:
+    worker = ["passes.verify.runtimes.worker", "onnxruntime", "passes.verify.runtimes.onnxruntime"]
+    command = [sys.executable, "-P", "-m", *worker]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert ended.returncode == 0
 
 
 def test_a_hang_is_killed(executor: OnnxRuntimeExecutor) -> None:

@@ -46,7 +46,7 @@ def up_to(body: TimeBody, edit: Edit, limit: int) -> Edit | None:
     if place is None or len(outputs) < len(types):
         return None
     author = Author.at(site, "scan")
-    size = spelling.squeeze(author, spelling.size_of_axis(author, *place), 0)
+    size = spelling.scalar_size(author, *place)
     branches = {
         "else_branch": Branch("small", _copied(edit.nodes, edit.initializers, outputs)),
         "then_branch": Branch("large", _copied([site.node], (), outputs)),

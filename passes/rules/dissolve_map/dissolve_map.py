@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from passes.bodies.time_body import TimeBody
-from passes.ir.operators import is_scan_9
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import SCANS, Edit, Refused, Site, register
 from passes.rules.dissolve_map.dispatch_on_size import dispatch_on_size
 from passes.rules.dissolve_map.dissolving import Dissolving
 from passes.rules.dissolve_map.strip_mine import strip_mine
 
 
-@register("dissolve-map", considers=is_scan_9, optional=True)
+@register("dissolve-map", considers=SCANS, optional=True)
 def dissolve_map(site: Site) -> Edit:
     """Replace a Scan by operators over all iterations at once if none needs the previous one.
 
@@ -30,10 +29,9 @@ def dissolve_map(site: Site) -> Edit:
 
     What the Scan carries must be something that operators can compute: a value that never changes;
     an integer that grows by a constant step; a value computed without the previous one, of which
-    the last is the result; a running sum (CumSum, ReduceSum), or a product, maximum or minimum of
-    which only the last value is read (Reduce*). Integers wrap around as in the loop. A running sum
-    of floats of which all values are read is added up in the order of the loop; other sums and
-    products of floats may differ in rounding, maxima and minima in the sign of a zero: that needs
+    the last is the result; a running sum (CumSum), or a maximum or minimum of which only the last
+    value is read (ReduceMax, ReduceMin). Integers wrap around as in the loop, and floats are added
+    up in its order. Maxima and minima of floats may differ in the sign of a zero: that needs
     `--allow-reassociation`, which the report mentions. If the Scan may run no iteration,
     the result is the initial value, and an op that could fail then is refused.
 
@@ -49,9 +47,9 @@ def dissolve_map(site: Site) -> Edit:
     Refuses:
     - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
     - `carries`: a carried value is computed from its previous value in another way
-    - `reassociation`: a product, maximum, minimum or final sum is of floats
+    - `reassociation`: a maximum or minimum is of floats
     - `no-kernel`: onnxruntime has no exact operator for such a sequence of this type
-    - `running`: every value of a running product, maximum or minimum is read
+    - `running`: every value of a running maximum or minimum is read
     - `shape-unknown`: it is not proven that a carried value keeps its shape
     - `no-rule`: an op of the body has no vectorization rule, or needs one shape for all rows
     - `random`: an op of the body draws random numbers in every iteration

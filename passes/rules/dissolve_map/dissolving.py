@@ -8,7 +8,7 @@ from dataclasses import replace
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
 from passes.bodies.moving import Outside, cleaned, place_rows
-from passes.bodies.recurrences import Recurrence, Update, check, may_regroup
+from passes.bodies.recurrences import FINAL_ONLY, Recurrence, Update, check
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, too_large
 from passes.bodies.time_length import length_of
@@ -123,14 +123,11 @@ class Dissolving:
             self.author.op("Identity", value, outputs=[carried.final])
 
     def _reassociated(self) -> list[Recurrence]:
-        kinds = [Update.UNCHANGED, Update.LAST]
-        if not may_regroup(self.body):
-            kinds.append(Update.SUM)
         return [
             self.plan.states[name]
             for name in self.prefix_values
             if self.plan.states[name].elem_type in FLOATS
-            and self.plan.states[name].kind not in kinds
+            and self.plan.states[name].kind in FINAL_ONLY
         ]
 
     def _note(self) -> str:
@@ -146,7 +143,6 @@ _DESCRIPTIONS = {
     Update.UNCHANGED: "stays as it is",
     Update.COUNTER: "counts",
     Update.SUM: "is a running sum",
-    Update.PRODUCT: "is a running product",
     Update.MAXIMUM: "is a running maximum",
     Update.MINIMUM: "is a running minimum",
     Update.LAST: "is computed again in each iteration",

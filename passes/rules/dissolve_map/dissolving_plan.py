@@ -83,9 +83,10 @@ class DissolvingPlan:
 
     def _joining(self, recurrence: Recurrence) -> int:
         """The cost of concatenating the initial value and those of all iterations."""
-        if recurrence.kind not in (Update.SUM, Update.LAST) or not self.users(recurrence):
+        is_sum = recurrence.kind is Update.SUM
+        if not is_sum and (recurrence.kind is not Update.LAST or not self.users(recurrence)):
             return 0
-        times = 3 if recurrence.kind is Update.SUM else 2  # joined, summed up, and cut
+        times = 2 + (is_sum and bool(self.users(recurrence)))  # joined, summed up, and cut
         return times * row_bytes(self.body, recurrence.carried.body_input)
 
     def _order(self) -> list[Step]:

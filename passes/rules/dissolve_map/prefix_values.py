@@ -8,14 +8,12 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
-from passes.bodies.recurrences import Recurrence, Update, may_regroup
+from passes.bodies.recurrences import Recurrence, Update
 from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
 #: By update, the operator on two values and that on all rows.
 _OPERATORS = {
-    Update.SUM: ("Add", "ReduceSum"),
-    Update.PRODUCT: ("Mul", "ReduceProd"),
     Update.MAXIMUM: ("Max", "ReduceMax"),
     Update.MINIMUM: ("Min", "ReduceMin"),
 }
@@ -51,7 +49,7 @@ class PrefixValues:
             self._joined = self._counted()
         elif recurrence.kind is Update.LAST:
             self._write_last()
-        elif recurrence.kind is Update.SUM and not self._is_final_float:
+        elif recurrence.kind is Update.SUM:
             self._write_sum()
         else:
             self._write_reduced()
@@ -79,11 +77,6 @@ class PrefixValues:
             if self.uses.final and not self.final:
                 self.final = self._row(name)
 
-    @property
-    def _is_final_float(self) -> bool:
-        """True if only the last sum is read; onnxruntime's ReduceSum of integers does not wrap."""
-        return self.recurrence.elem_type in FLOATS and not (self.uses.before or self.uses.after)
-
     def _write_last(self) -> None:
         if not self.uses.before and self.vectorizer.axis.nonempty and self._is_static():
             self._fitting_rank()
@@ -95,10 +88,10 @@ class PrefixValues:
     def _write_sum(self) -> None:
         """Two of the uses share one CumSum, as does the last value of a list that may be empty.
 
-        Floats that must be added up in order begin with the initial value.
+        Floats are added up in the order of the loop, from the initial value on: onnxruntime's
+        ReduceSum has another order, and does not wrap integers around.
         """
-        uses, body = self.uses, self.outside.body
-        any_order = self.recurrence.elem_type not in FLOATS or may_regroup(body)
+        uses, any_order = self.uses, self.recurrence.elem_type not in FLOATS
         lone = uses.before + uses.after + uses.final == 1 and not uses.final
         ends = uses.after and not uses.before and self.vectorizer.axis.nonempty
         if any_order and self._is_static() and (lone or ends):
@@ -108,8 +101,7 @@ class PrefixValues:
 
     def _write_reduced(self) -> None:
         one = self.recurrence
-        whole = one.kind in (Update.MAXIMUM, Update.MINIMUM) and not self.vectorizer.axis.nonempty
-        if whole or not self._is_static():
+        if not self.vectorizer.axis.nonempty or not self._is_static():
             self.final = self._reduced(self._join())
             return
         total = self._reduced(self._rows(self._fitting_rank()))
@@ -174,10 +166,7 @@ class PrefixValues:
 
     def _reduced(self, rows: str) -> str:
         reduced = self._reduce(_OPERATORS[self.recurrence.kind][1], rows)
-        if (
-            self.recurrence.kind not in (Update.MAXIMUM, Update.MINIMUM)
-            or self.recurrence.elem_type not in FLOATS
-        ):
+        if self.recurrence.elem_type not in FLOATS:
             return reduced
         # onnxruntime's ReduceMax and ReduceMin skip NaN, its Max and Min do not
         author = self.author

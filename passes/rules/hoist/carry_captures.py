@@ -7,14 +7,13 @@ from dataclasses import replace
 from onnx import GraphProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Edit, NothingToDo, Site, register
+from passes.rule import SCANS, Edit, NothingToDo, Site, register
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
 
-@register("carry-captures", considers=is_scan_9, optional=True)
+@register("carry-captures", considers=SCANS, optional=True)
 def carry_captures(site: Site) -> Edit:
     """Let a Scan carry, unchanged, the values that its body captures.
 

@@ -10,18 +10,17 @@ from onnx import GraphProto, TensorProto
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
-from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
-from passes.rule import Edit, Site, register
+from passes.rule import SCANS, Edit, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
 
-@register("lower-scan", considers=is_scan_9)
+@register("lower-scan", considers=SCANS)
 def lower_scan(site: Site) -> Edit:
     """Turn a Scan into a Loop over the iteration number.
 

@@ -54,9 +54,8 @@ class BlockBody:
         carried: Sequence[Carried],
         scanned: Sequence[Scanned],
         collected: Sequence[Collected],
-        kind: str = ONE_BY_ONE,
     ) -> NodeProto:
-        """A Scan over iterations as they were, in names of its own, with a mark of this kind."""
+        """A Scan over iterations as they were, in names of its own, with a mark."""
         body, names = self.body, self.body.site.names
         nodes = [body.nodes[position] for position in sorted(self._needed(collected))]
         graph = copied(body.rows.graph)
@@ -72,7 +71,7 @@ class BlockBody:
             graph.output.add(name=own.get(name, name), type=body.rows.types[name])
         rows = tuple(replace(row, body_output=own[row.body_output]) for row in collected)
         steps = LoopForm(Kind.SCAN, graph, tuple(carried), tuple(scanned), rows)
-        return marked(steps.renamed(scoping.rename_all(graph, names.fresh)), kind)
+        return marked(steps.renamed(scoping.rename_all(graph, names.fresh)), ONE_BY_ONE)
 
     def _needed(self, collected: Sequence[Collected]) -> set[int]:
         """The positions of the nodes that the states, and what is collected, depend on."""

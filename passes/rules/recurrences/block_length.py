@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
+from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
+from passes.bodies.few_iterations import FEW, expected
 from passes.bodies.time_body import TimeBody
+from passes.ir.operators import op_of
 from passes.rule import Refused
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.matrix_form import MatrixForm
@@ -24,9 +27,11 @@ _FEWEST, _NARROWEST = 16, 8
 #: Iterations in a block of elements, where their number is unknown, and the fewest of them.
 _ELEMENTS, _FEWEST_ELEMENTS = 128, 48
 #: The most independent elements that gain, and those of a whole block, which stay in the cache.
-_WIDEST, _MOST = 640, 1 << 19
+_WIDEST, _MOST = 640, 1 << 17
 #: The most elements of all steps that are written out: two such values stay in the cache.
-_MOST_STEPS = 1 << 15
+_MOST_STEPS = 1 << 16
+#: What computes the numbers of iterations, the second one with a NonZero.
+_NUMBERS = ("Range", "Squeeze")
 
 
 def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
@@ -35,23 +40,39 @@ def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
     Raises:
         Refused: `not-worth-it`.
     """
+    if trips_of(body) is None and _is_computed(body):
+        raise _refusal(body, "its trip count is computed at run time, and may be small")
     matrices = [form for stage in stages for form in stage.forms if isinstance(form, MatrixForm)]
     if matrices:
         return _of_products(body, matrices)
     forms = [form for stage in stages for form in stage.forms]
     names = [state.carried.body_input for form in forms for state in form.states]
     width = max(_elements(body, name) for name in names)
-    if all(isinstance(form, ElementForm) and form.matrix for form in forms):
+    elements = [form for form in forms if isinstance(form, ElementForm)]
+    if all(form.matrix for form in elements) or any(form.in_order for form in elements):
         return _of_rows(body, width)
     return _of_elements(body, width)
 
 
-def trips_of(body: TimeBody) -> int | None:
-    """The trip count, also where it only follows from how sizes are computed."""
+def _sizes(body: TimeBody) -> list[Affine]:
+    """The lengths of what is scanned, as far as it is known how they are computed."""
     integers = Integers(body.site)
     sizes = (integers.size(one.tensor, one.axis) for one in body.form.scanned)
-    known = (size.number for size in sizes if size is not None)
-    return body.trips or next(filter(None, known), None)
+    return [size for size in sizes if size is not None]
+
+
+def _is_computed(body: TimeBody) -> bool:
+    """Return whether the trip count is computed: that of a while, where numbers are scanned."""
+    nodes = body.site.scope.owner.node
+    numbers = {name for node in nodes if op_of(node) in _NUMBERS for name in node.output}
+    sizes = _sizes(body)
+    counted = any(atom.tensor in numbers for size in sizes for atom, _ in size.terms)
+    return counted or expected(sizes) <= FEW
+
+
+def trips_of(body: TimeBody) -> int | None:
+    """The trip count, also where it only follows from how sizes are computed."""
+    return body.trips or next(filter(None, (size.number for size in _sizes(body))), None)
 
 
 def _of_products(body: TimeBody, forms: list[MatrixForm]) -> int:
@@ -60,10 +81,15 @@ def _of_products(body: TimeBody, forms: list[MatrixForm]) -> int:
         trips is not None and trips < _FEWEST
     ):
         raise _refusal(body, "its states are small, or it runs only few iterations")
+    return _near(trips, _PRODUCTS)
+
+
+def _near(trips: int | None, best: int) -> int:
+    """The length nearest to the best one that leaves no iterations, if there is one near."""
     if trips is None:
-        return _PRODUCTS
-    near = [length for length in range(_PRODUCTS // 2, 2 * _PRODUCTS + 1) if trips % length == 0]
-    return min(near, key=lambda length: abs(length - _PRODUCTS), default=min(_PRODUCTS, trips))
+        return best
+    near = [length for length in range(best // 2, 2 * best + 1) if length and trips % length == 0]
+    return min(near, key=lambda length: abs(length - best), default=min(best, trips))
 
 
 def _narrowest(body: TimeBody, form: MatrixForm) -> int:
@@ -94,7 +120,7 @@ def _of_elements(body: TimeBody, width: int) -> int:
 
 def _of_rows(body: TimeBody, width: int) -> int:
     """Steps that are written out: as many as stay in the cache."""
-    return max(1, min(_PRODUCTS, _MOST_STEPS // width, trips_of(body) or _PRODUCTS))
+    return _near(trips_of(body), max(1, min(_PRODUCTS, _MOST_STEPS // width)))
 
 
 def _elements(body: TimeBody, name: str) -> int:

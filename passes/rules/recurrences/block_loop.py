@@ -18,7 +18,7 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import BLOCKS, TOO_FEW
+from passes.writing.draft import BLOCKS
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
@@ -93,9 +93,8 @@ class BlockLoop:
     def _fixed(self, author: Author, rows: Sequence[str], trips: int) -> dict[str, str]:
         """A known number of iterations."""
         count, rest = divmod(trips, self.block.length)
-        whole = author.ints(trips - rest)
-        found = self._blocks(author, rows, author.ints(count), whole if rest else "")
-        return self._rest(author, rows, found, whole) if rest else found
+        found = self._blocks(author, rows, count, trips - rest, cut=rest > 0)
+        return self._rest(author, rows, found, author.ints(trips - rest)) if rest else found
 
     def _any_number(self, author: Author, rows: Sequence[str], length: Length) -> dict[str, str]:
         """A number of iterations that is known at run time; no Scan is to run over nothing."""
@@ -110,7 +109,7 @@ class BlockLoop:
         def in_blocks(inner: Author) -> Results:
             count = inner.op("Div", length.size, size)
             whole = inner.op("Mul", count, size)
-            found = self._blocks(inner, rows, count, whole)
+            found = self._blocks(inner, rows, count, whole, cut=True)
             left = inner.op("Less", whole, length.size)
             results = [inner.fresh(name) for name in self._results]
 
@@ -125,31 +124,31 @@ class BlockLoop:
                 "then_branch": Branch("rest", with_rest),
                 "else_branch": Branch("no_rest", without),
             }
-            either(inner, spelling.squeeze(inner, left, 0), branches, results, self._types())
+            either(inner, left, branches, results, self._types())
             return Results(results)
 
-        enough = author.op("Not", author.op("Less", length.size, size))
+        enough = author.op("Less", author.ints(self.block.length - 1), length.size)
         results = [author.fresh(name) for name in self._results]
         branches = {
             "then_branch": Branch("in_blocks", in_blocks),
             "else_branch": Branch("one_by_one", one_by_one),
         }
-        either(author, spelling.squeeze(author, enough, 0), branches, results, self._types())
+        either(author, enough, branches, results, self._types())
         return dict(zip(self._results, results, strict=True))
 
     def _blocks(
-        self, author: Author, rows: Sequence[str], count: str, whole: str
+        self, author: Author, rows: Sequence[str], count: int | str, total: int | str, cut: bool
     ) -> dict[str, str]:
-        """The Scan over `count` blocks, of the first `whole` iterations, of all where that is "";
-        both are int64 [1]."""
-        form, size = self.block.body.form, author.ints(self.block.length)
+        """The Scan over `count` blocks, of `total` iterations: of the first ones if `cut`. Names
+        are those of int64 [1]."""
+        form, types = self.block.body.form, self.block.body.rows.types
         read = []
-        for value in rows:
-            if whole:
-                value = author.op("Slice", value, author.ints(0), whole, author.ints(0))
-            tail = spelling.rest_of_shape(author, value, 1)
-            shape = author.op("Concat", count, size, tail, axis=0)
-            read.append(spelling.reshaped(author, value, shape))
+        for value, one in zip(rows, form.scanned, strict=True):
+            if cut:
+                end = author.ints(total) if isinstance(total, int) else total
+                value = author.op("Slice", value, author.ints(0), end, author.ints(0))
+            row = dims_of(types[one.body_input]) or ()
+            read.append(spelling.with_front(author, value, [count, self.block.length], 1, row))
         block = self.block.graph(author)
         states, outputs = len(form.carried), scoping.output_names(block)
         names = zip(form.carried, scoping.input_names(block), outputs, strict=False)
@@ -169,11 +168,9 @@ class BlockLoop:
         loop = LoopForm(Kind.SCAN, block, tuple(carried), tuple(scanned), tuple(collected))
         author.adopt([marked(loop, BLOCKS)])
         found = {old.body_output: new.final for old, new in zip(form.carried, carried, strict=True)}
-        total = author.op("Mul", count, size)
         for name, blocks in zip(self.block.collected, collected, strict=True):
-            tail = spelling.rest_of_shape(author, blocks.tensor, 2)
-            shape = author.op("Concat", total, tail, axis=0)
-            found[name] = spelling.reshaped(author, blocks.tensor, shape)
+            row = dims_of(types[name]) or ()
+            found[name] = spelling.with_front(author, blocks.tensor, [total], 2, row)
         return found
 
     def _rest(
@@ -202,7 +199,7 @@ class BlockLoop:
             for one in form.carried
         ]
         collected = [Collected(name, author.fresh(f"{name}/rows")) for name in self.block.collected]
-        author.adopt([self.block.one_by_one(carried, scanned, collected, TOO_FEW)])
+        author.adopt([self.block.one_by_one(carried, scanned, collected)])
         return {
             **{one.body_output: one.final for one in carried},
             **{one.body_output: one.tensor for one in collected},

@@ -9,6 +9,7 @@ for each row of the state), relative to the middle of the block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,6 @@ class Decay:
         """Return the factors of products of rows, [.., C, C]."""
         return self.constant(np.tril(np.ones((self.length,) * 2), -1 if before else 0), "mask")
 
-    def start(self, state: str) -> str:
-        """The state that rows read, [around.., along, columns]."""
-        return state
-
     def end(self, start: str, added: list[tuple[str, str]]) -> str:
         """The state after the block: `added` are the rows and columns that were added to it."""
         total = start
@@ -73,6 +70,13 @@ class Decay:
             ("flipped", value), lambda: self.author.op("Transpose", value, perm=perm)
         )
 
+    def parts(self, logs: str) -> tuple[str, str]:
+        """Logs as multiples of 2^-12, whose sums are exact, and what is left: an error of a sum of
+        logs would be a relative one of products."""
+        grid = self.constant(np.array(1.5 * 2.0 ** (np.finfo(self.dtype).nmant - 12)), "grid")
+        coarse = self.author.op("Sub", self.author.op("Add", logs, grid), grid)
+        return coarse, self.author.op("Sub", logs, coarse)
+
     def constant(self, value: Array, hint: str) -> str:
         """A constant of the type of the state."""
         return self.author.value(value.astype(self.dtype), hint)
@@ -80,9 +84,13 @@ class Decay:
 
 @dataclass(frozen=True)
 class DecayOfAll(Decay):
-    """One decay an iteration for all rows of the state; `logs` are [around.., C]."""
+    """One decay an iteration for all rows of the state; `logs` are [around.., C].
+
+    `constant_logs`: they are the same in all blocks, and so would be an error of their sum.
+    """
 
     logs: str = ""
+    constant_logs: bool = False
 
     def _segments(self, *, before: bool) -> str:
         author = self.author
@@ -105,8 +113,9 @@ class DecayOfAll(Decay):
         def written() -> str:
             size = self.length
             upto = self.constant(np.triu(np.ones((size, size)), 1 if before else 0), "upto")
-            sums = author.op("Exp", author.op("MatMul", self.logs, upto))
-            return unsqueeze(author, sums, -1)
+            parts = self.parts(self.logs) if self.constant_logs else (self.logs,)
+            sums = [author.op("Exp", author.op("MatMul", part, upto)) for part in parts]
+            return unsqueeze(author, reduce(partial(author.op, "Mul"), sums), -1)
 
         return author.once(("from start", self.logs, before), written)
 
@@ -137,28 +146,32 @@ class DecayOfRows(Decay):
 
     Rows are multiplied by the decay since the middle of the block, or divided by it, so products
     are exact as far as half a block decays by no more than the type holds. `ways` are the logs of
-    these, after an iteration and before it.
+    these, after an iteration and before it, each as two sums, of which the first is exact.
     """
 
     logs: str = ""
-    ways: tuple[str, ...] = ()
+    ways: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, decay: Decay, logs: str) -> DecayOfRows:
         """The decay of these logs."""
         author, size = decay.author, decay.length
-        middle, rows = size // 2 - 1, np.arange(size)
-        ways = []
+        middle, rows, parts, ways = size // 2 - 1, np.arange(size), decay.parts(logs), []
         for upto in (rows[:, None], rows[:, None] - 1):
             after = (rows[None, :] > middle) & (rows[None, :] <= upto)
             until = (rows[None, :] > upto) & (rows[None, :] <= middle)
             signs = decay.constant(after.astype(float) - until, "signs")
-            ways.append(author.op("MatMul", signs, logs))
+            ways.append(
+                (author.op("MatMul", signs, parts[0]), author.op("MatMul", signs, parts[1]))
+            )
         return cls(author, size, decay.rank, decay.dtype, logs, tuple(ways))
 
     def _factor(self, *, before: bool) -> str:
-        way = self.ways[before]
-        return self.author.once(("factor", way), lambda: self.author.op("Exp", way))
+        author, (coarse, rest) = self.author, self.ways[before]
+        return author.once(
+            ("factor", coarse),
+            lambda: author.op("Mul", author.op("Exp", coarse), author.op("Exp", rest)),
+        )
 
     def row(self, value: str, *, before: bool) -> str:
         """A row times the decay since the middle."""
@@ -169,19 +182,27 @@ class DecayOfRows(Decay):
         factor = self._factor(before=False)
         return self.author.once(("column", value), lambda: self.author.op("Div", value, factor))
 
-    def start(self, state: str) -> str:
-        """The state in the middle of the block, were nothing added to it."""
+    def row_of_state(self, value: str, *, before: bool) -> str:
+        """A row times the decay from the start of the block to it."""
+        return self.author.op("Mul", self.row(value, before=before), self._first_half())
+
+    def _first_half(self) -> str:
+        """The decay from the start of the block to its middle, [around.., 1, along]."""
         author, size = self.author, self.length
-        half = self.constant(np.arange(size)[None, :] < size // 2, "half")
-        decay = author.op("Exp", author.op("MatMul", half, self.logs))
-        return author.op("Mul", state, self.flipped(decay))
+
+        def written() -> str:
+            half = self.constant(np.arange(size)[None, :] < size // 2, "half")
+            return author.op("Exp", author.op("MatMul", half, self.logs))
+
+        return author.once(("first half", self.logs), written)
 
     def end(self, start: str, added: list[tuple[str, str]]) -> str:
-        """The state after the block."""
+        """The state after the block: its rows, not all of it, are decayed to the end."""
         author = self.author
-        total = start
+        to_end = part(author, self._factor(before=False), self.rank - 2, -1, None)
+        whole = author.op("Mul", self._first_half(), to_end)
+        total = author.op("Mul", start, self.flipped(whole))
         for row, column in added:
-            product = author.op("MatMul", self.flipped(self.column(row)), column)
-            total = author.op("Add", total, product)
-        last = part(author, self._factor(before=False), self.rank - 2, -1, None)
-        return author.op("Mul", total, self.flipped(last))
+            kept = author.op("Mul", self.column(row), to_end)
+            total = author.op("Add", total, author.op("MatMul", self.flipped(kept), column))
+        return total

@@ -1,4 +1,5 @@
-"""States whose elements are independent of each other: h' = a * h + b, or max(h + a, b)."""
+"""States whose elements are independent of each other: h' = a * h + b, max(h + a, b), or
+log(exp(h + a) + exp(b))."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ class ElementForm:
     These are the names of the values; "" for one that is not read. States may feed each other:
     `decays` are what multiplies each state in the next of each, a sum of products, row by row of
     that matrix. `matrix`: rows alone read the one state, so its elements may be turned. `tropical`:
-    the operator in place of the sum, Max or Min, where the sum is in place of the product; "" for
-    linear states.
+    the operator in place of the sum, Max, Min or LOG_ADD_EXP, where the sum is in place of the
+    product; "" for linear states. `bounded`: the loop itself overflows where states are large.
     """
 
     states: tuple[LinearState, ...]
@@ -25,6 +26,7 @@ class ElementForm:
     before: tuple[str, ...]
     after: tuple[str, ...]
     tropical: str = ""
+    bounded: bool = False
     matrix: MatrixForm | None = None
 
     @property
@@ -39,6 +41,13 @@ class ElementForm:
     def is_plain(self) -> bool:
         """True if the state is kept as it is."""
         return self.decays == ((() if self.tropical else (Term(),)),)
+
+    @property
+    def in_order(self) -> bool:
+        """True if the steps are to round as those of the loop: what reads a maximum both before its
+        update and after it would take a difference in rounding between the two for a step, and
+        the exponential of one is of any size."""
+        return any(self.before) and any(self.after) and bool(self.tropical) and not self.is_plain
 
     @property
     def reads(self) -> tuple[str, ...]:

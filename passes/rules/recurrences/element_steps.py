@@ -21,9 +21,10 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import FINITE, Prepared, Written, is_finite
+from passes.rules.recurrences.in_range import FINITE, LARGEST, Prepared, Written, is_finite
 from passes.rules.recurrences.index_notation import ONE, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
+from passes.rules.recurrences.linear_states import LOG_ADD_EXP
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.rows import Rows
 from passes.writing import spelling
@@ -33,6 +34,8 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: A row has so many iterations where there are many, else so many; fewer are run one by one.
 _LONG, _SHORT, _FEW = 16, 8, 16
 _MANY = 256
+#: The exp of no more, and no less than its negative, neither overflows nor loses digits.
+_MOST_EXPONENT = 80.0
 
 
 #: A value for each state, or for each pair of states; "" for 0, or, for one state, for 1.
@@ -41,15 +44,20 @@ Vector = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Series:
-    """Values of iterations, [iterations, ..], or [1, ..] where they are `constant`."""
+    """Values of iterations, [iterations, ..], or [1, ..] where they are `constant`.
+
+    `exact`: constant decays as doubles, since an error of their product is that of every row.
+    """
 
     values: Vector
     constant: bool = False
+    exact: Vector = ()
 
 
 @dataclass(frozen=True)
 class ElementSteps:
-    """The `length` iterations of a block; `decays` and `added` are those of its iterations."""
+    """The `length` iterations of a block; `decays` and `added` are those of its iterations, and
+    `before_rows` gets the names of the states from which rows start."""
 
     author: Author
     form: ElementForm
@@ -57,6 +65,7 @@ class ElementSteps:
     decays: Series
     added: Series
     dtype: np.dtype[Any]
+    before_rows: list[str]
 
     def write(self, writer: Writer, starts: Sequence[str]) -> Written:
         """Write them from states on; the states after the block, and what is read, by name."""
@@ -104,13 +113,19 @@ class ElementSteps:
 
     def _step(self, decay: Vector, state: Vector, added: Vector) -> Vector:
         """The next states."""
-        operator = self.form.tropical or "Add"
         kept = state if decay == ("",) else self._product(decay, state, 1)
         pairs = zip(kept, added, strict=True)
-        return tuple(
-            self.author.op(operator, one, more) if one and more else one or more
-            for one, more in pairs
-        )
+        return tuple(self._plus(one, more) if one and more else one or more for one, more in pairs)
+
+    def _plus(self, left: str, right: str) -> str:
+        """What is in place of the sum; of exps, relative to the larger one."""
+        op, operator = self.author.op, self.form.tropical or "Add"
+        if operator != LOG_ADD_EXP:
+            return op(operator, left, right)
+        larger = op("Max", left, right)
+        less = op("Sub", op("Min", left, right), larger)
+        one = self.author.value(np.array(1, self.dtype), "one")
+        return op("Add", larger, op("Log", op("Add", op("Exp", less), one)))
 
     def _through(self, decay: Vector, total: Vector) -> Vector:
         """The decay through an iteration, and through those before it."""
@@ -131,7 +146,7 @@ class ElementSteps:
 
     def _run(self, decays: Series, added: Series, first: Vector, length: int) -> Vector:
         """The states after `length` iterations, [length, ..]."""
-        if length <= _FEW:
+        if length <= _FEW or self.form.in_order:
             states = [first]
             pieces = (self._pieces(series, length, 0) for series in (decays, added))
             for decay, one in zip(*pieces, strict=True):
@@ -148,15 +163,20 @@ class ElementSteps:
             return self._joined([after, self._run(left[0], left[1], last, rest)], 0)
         columns = self._pieces(self._rows(decays, rows, width), width, 1)
         more = self._pieces(self._rows(added, rows, width), width, 1)
-        total, state = columns[0], more[0]
+        state, exact = more[0], self._rows(Series(decays.exact, constant=True), rows, width).values
+        factors = [exact] * width if exact else columns
         for decay, one in zip(columns[1:], more[1:], strict=True):
             state = self._step(decay, state, one)
-            total = self._through(decay, total)
-        through = Series(self._squeezed(total), decays.constant)
+        total = self._squeezed(reduce(lambda so_far, one: self._through(one, so_far), factors))
+        through = Series(total, decays.constant)
+        if exact:
+            kind = helper.np_dtype_to_tensor_dtype(self.dtype)
+            through = Series(_cast(self.author, total, kind), decays.constant, total)
         after = self._run(through, Series(self._squeezed(state)), first, rows)
         before = tuple(
             spelling.unsqueeze(self.author, one, 1) for one in self._shifted(first, after)
         )
+        self.before_rows.extend(before)
         states = []
         for decay, one in zip(columns, more, strict=True):
             before = self._step(decay, before, one)
@@ -242,31 +262,56 @@ def prepared(
         ),
         constant or form.is_plain,
     )
+    if constant and kind == TensorProto.FLOAT and not (form.tropical or form.is_plain):
+        decays = replace(decays, exact=_cast(author, decays.values, TensorProto.DOUBLE))
     added = Series(
         tuple(
             summed(state.updates, order, same=False) if state.updates else ""
             for state, order in zip(states, form.orders, strict=True)
         )
     )
-    checks = []
-    rounds = kind in _FLOATS and not form.is_plain and form.matrix is None
-    if rounds and form.tropical:
-        squares = [author.op("ReduceSumSquare", one, keepdims=0) for one in decays.values]
-        checks.append(is_finite(author, squares, dtype))
+    checks, logs = list[str](), form.tropical == LOG_ADD_EXP
+    rounds = kind in _FLOATS and form.matrix is None and not form.in_order and length > _FEW
+    if logs or (rounds and form.tropical and not form.is_plain):
+        for values, most in ((decays, LARGEST), (added, FINITE))[: 1 + logs]:
+            squares = [
+                author.op("ReduceSumSquare", one, keepdims=0) for one in values.values if one
+            ]
+            checks += [is_finite(author, squares, dtype, most)] if squares else []
+    elif rounds:
+        # products of what grows overflow, or come of one that is too small for the type
+        factors = [one for one in decays.values if one]
+        greatest = [author.op("ReduceMax", one, keepdims=0) for one in factors]
+        least = [author.op("ReduceMin", one, keepdims=0) for one in factors]
+        ends = [*greatest, *(author.op("Neg", one) for one in least)]
+        limit = author.value(np.array(size + 1 / length, dtype), "most")
+        checks += [author.op("Not", author.op("Greater", one, limit)) for one in ends]
+    before_rows = list[str]()
 
     def write(inner: Author) -> Written:
-        steps = ElementSteps(inner, form, length, decays, added, dtype)
+        steps = ElementSteps(inner, form, length, decays, added, dtype, before_rows)
         return steps.write(replace(writer, author=inner), starts)
 
-    def judge(inner: Author, written: Written) -> list[str]:
-        """Return the conditions under which no product of decays is infinite; else results are
-        infinite or NaN."""
-        last, reads = written
-        values = [*last, *reads.values()]
-        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]
-        return [is_finite(inner, squares, dtype, FINITE)]
+    judged = rounds and not form.tropical
 
-    return Prepared(checks, write, judge if rounds and not form.tropical else None)
+    def judge(inner: Author, written: Written) -> list[str]:
+        """Return the conditions under which rows start from what is finite, for from there on all
+        steps are those of the loop, and the loop itself does not overflow."""
+        rows = before_rows if judged else ()
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in rows]
+        found = [is_finite(inner, squares, dtype, FINITE)] if squares else []
+        for value in (*written[0], *written[1].values()) if form.bounded else ():
+            size = inner.op("ReduceMax", inner.op("Abs", value), keepdims=0)
+            found.append(
+                inner.op("Less", size, inner.value(np.array(_MOST_EXPONENT, dtype), "most"))
+            )
+        return found
+
+    return Prepared(checks, write, judge if judged or form.bounded else None)
+
+
+def _cast(author: Author, values: Vector, kind: int) -> Vector:
+    return tuple(one and author.op("Cast", one, to=kind) for one in values)
 
 
 def _varies(writer: Writer, terms: Sequence[Term]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ Written = tuple[list[str], dict[str, str]]
 @dataclass(frozen=True)
 class Prepared:
     """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
-    on which what `write` writes may be used; `judge` writes those that what it wrote decides."""
+    on which what `write` writes may be used; `judge` writes those that depend on what it wrote."""
 
     checks: list[str]
     write: Callable[[Author], Written]
@@ -47,5 +46,5 @@ def is_finite(
 ) -> str:
     """Return whether no number is NaN, infinite, or too large: the sum of all squares is less than
     `most`."""
-    total = reduce(lambda one, other: author.op("Add", one, other), squares)
+    total = author.op("Sum", *squares) if len(squares) > 1 else squares[0]
     return author.op("Less", total, author.value(np.array(most, dtype), "largest"))

@@ -25,6 +25,8 @@ from passes.types.value_types import Dim, Dims
 ONE = 0
 #: A sum with more terms is not read.
 _MOST_TERMS = 24
+#: Nodes that only move elements.
+_MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 #: An index for each axis of a value.
 At = tuple[int, ...]
@@ -76,12 +78,13 @@ class Notation:
     """Reads the values of a body.
 
     `dims` are those of a value in one iteration, None where the rank is unknown; `constant`
-    returns small constants.
+    returns small constants; `fed` are the values that depend on a state.
     """
 
     index: GraphIndex
     dims: Callable[[str], Dims | None]
     constant: Callable[[str], npt.NDArray[Any] | None]
+    fed: frozenset[str] = frozenset()
     sizes: dict[int, Dim] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
@@ -114,11 +117,25 @@ class Notation:
             term = pending.pop(0)
             further = next(filter(goes_on, term.factors), None)
             if further is None:
-                done.append(term)
+                factors = (
+                    one if one.name in self.fed else self.source(one) for one in term.factors
+                )
+                done.append(replace(term, factors=tuple(factors)))
                 continue
             rest = term.without(further)
             pending[:0] = [rest.times(one) for one in self.step(further)]
         return done
+
+    def source(self, factor: Factor) -> Factor:
+        """The same element of the value of which nodes that only move elements make this one."""
+        node = self.index.producers.get(factor.name)
+        if node is None or op_of(node) not in _MOVES:
+            return factor
+        try:
+            ((plain,),) = (term.factors for term in self.step(replace(factor, inverse=False)))
+        except NotLinear:
+            return factor
+        return self.source(replace(plain, inverse=factor.inverse))
 
     def step(self, factor: Factor) -> list[Term]:
         """Return the terms from which the node of a factor computes it.

@@ -6,7 +6,7 @@ state along one axis (delta rule), `u v` are products that no state feeds.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -59,6 +59,8 @@ class LinearState:
 
 
 _LARGEST, _LOGICAL = ("Max", "Min"), ("And", "Or", "Xor")
+#: The log of a sum of two exps, which no operator computes.
+LOG_ADD_EXP = "LogAddExp"
 _Feeds = dict[str, list[Term]]
 
 
@@ -77,7 +79,8 @@ class StateFinder:
         def dims(name: str) -> tuple[int | str | None, ...] | None:
             return dims_of(body.rows.types.get(name) or body.site.type_of(name))
 
-        notation = Notation(body.index, dims, body.rows.constants.get)
+        fed = dependents(body.nodes, [carried.body_input for carried in body.form.carried])
+        notation = Notation(body.index, dims, body.rows.constants.get, frozenset(fed))
         return cls(body, notation, frozenset(unsolved))
 
     @cached_property
@@ -163,11 +166,67 @@ class StateFinder:
         update = Term((self.notation.operand(other, out, at),))
         return LinearState(carried, at, tuple(added), (), (update,)), op_of(node)
 
-    def _read(self, factor: Factor, leaves: Collection[str]) -> list[Term]:
-        """A value as a sum of products of what no state feeds, and states."""
+    def log_sum(self, carried: Carried) -> tuple[LinearState, bool]:
+        """A carried value that is log(exp(s + a) + exp(b)), with the larger exponent taken out
+        before and added again, or as it is.
+
+        Returns:
+            The state, of whose `decays` a is the sum, of whose `updates` b; and whether the larger
+            one was taken out, so that no exp overflows.
+
+        Raises:
+            NotLinear: it is none.
+        """
+        at = self.notation.everywhere(carried.body_input)
+        state = Term((Factor(carried.body_input, at),))
+
+        out = self.notation.dims(carried.body_input) or ()
+
+        def read(name: str) -> list[Term]:
+            factor = self.notation.operand(name, out, at)
+            return self._read(factor, {carried.body_input}, ("Log", "Exp", "Max"))
+
+        def computed(term: Term, op: str) -> Sequence[str]:
+            """The operands of the operator that computes all of a term; none of another one."""
+            name = term.factors[0].name if term.factors else ""
+            node = self.body.index.producers.get(name)
+            whole = replace(term, negative=False) == Term((Factor(name, at),))
+            return node.input if node is not None and op_of(node) == op and whole else ()
+
+        terms = read(self.after(carried))
+        logs = [term for term in terms if computed(term, "Log") and not term.negative]
+        taken = [term for term in terms if term not in logs]
+        summed = [one for log in logs for one in read(*computed(log, "Log"))]
+        exps = [computed(one, "Exp") for one in summed if not one.negative]
+        if len(logs) != 1 or len(taken) > 1 or len(summed) != 2 or not all(exps) or len(exps) != 2:
+            raise NotLinear
+        exponents = [read(*inputs) for inputs in exps]
+        for term in taken:
+            opposite = replace(term, negative=True)
+            larger = [read(name) for name in computed(term, "Max")]
+            if term.negative or any(one.count(opposite) != 1 for one in exponents):
+                raise NotLinear
+            exponents = [[one for one in terms if one != opposite] for terms in exponents]
+            if sorted(map(str, larger)) != sorted(map(str, exponents)):
+                raise NotLinear
+        own, other = sorted(exponents, key=lambda terms: state not in terms)
+        added = [term for term in own if term != state]
+        known = all(
+            one.name not in self.dependent for term in (*added, *other) for one in term.factors
+        )
+        if own.count(state) != 1 or not known:
+            raise NotLinear
+        return LinearState(carried, at, tuple(added), (), tuple(other)), bool(taken)
+
+    def _read(
+        self, factor: Factor, leaves: Collection[str], ops: Collection[str] = ()
+    ) -> list[Term]:
+        """A value as a sum of products of what no state feeds, states, and what `ops` compute."""
 
         def goes_on(one: Factor) -> bool:
-            return one.name in self.dependent and one.name not in leaves
+            node = self.body.index.producers.get(one.name)
+            ends = one.name in leaves or (node is not None and op_of(node) in ops)
+            return one.name in self.dependent and not ends
 
         return self.notation.read(factor, goes_on)
 

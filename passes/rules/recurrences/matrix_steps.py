@@ -11,7 +11,7 @@ import numpy as np
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
 from passes.rules.recurrences.in_range import Prepared, Written, is_finite, square
-from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import Corrected, MatrixForm, Output
 from passes.rules.recurrences.rows import Rows
@@ -25,7 +25,6 @@ _MOST_GROWTH = 0.5
 _MOST_CORRECTED = 2.1
 #: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
 _LEAST_LOG = -1e4
-_MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class MatrixSteps:
     def write(self) -> Written:
         """Write them; the state after the block, and what is read of it, by name."""
         decay = self.decay
-        start = decay.start(self._state(self.start))
+        start = self._state(self.start)
         added = self._added(start)
         reads = {out.read.name: self._output(out, start, added) for out in self.form.outputs}
         return [self._as_carried(decay.end(start, added))], reads
@@ -203,7 +202,7 @@ def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
         checks.append(is_less(decay.logs, _MOST_GROWTH))
     if isinstance(decay, DecayOfRows):
         ways = decay.ways[: 1 + form.reads_before]
-        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way in ways]
+        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way, _ in ways]
     return [is_finite(author, squares, decay.dtype), *checks]
 
 
@@ -230,20 +229,13 @@ def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay
     total = author.op("Max", total, plain.constant(least, "least"))
     if form.decays_by_row:
         return DecayOfRows.of(plain, total)
-    return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total)
+    return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total, not varies)
 
 
 def _log(notation: Notation, writer: Writer, factor: Factor, order: Sequence[int]) -> str:
     """The log of a factor; of an Exp, what it was computed of."""
-    author, plain = writer.author, replace(factor, inverse=False)
+    author, plain = writer.author, notation.source(replace(factor, inverse=False))
     node = notation.index.producers.get(plain.name)
-    while node is not None and op_of(node) in _MOVES:
-        try:
-            (term,) = notation.step(plain)
-        except NotLinear:
-            break
-        (plain,) = term.factors
-        node = notation.index.producers.get(plain.name)
     if node is not None and op_of(node) == "Exp":
         log = writer.factor(replace(plain, name=node.input[0]), order)
     else:

@@ -11,7 +11,7 @@ from passes.bodies.time_body import TimeBody
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear, Term
-from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
+from passes.rules.recurrences.linear_states import LOG_ADD_EXP, LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.types.value_types import elem_type_of
 
@@ -96,6 +96,12 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     try:
         largest, operator = finder.largest(carried)
         return replace(_by_element(finder, largest, {}, wanted), tropical=operator)
+    except NotLinear:
+        pass
+    try:
+        summed, safe = finder.log_sum(carried)
+        logs = _by_element(finder, summed, {}, wanted)
+        return replace(logs, tropical=LOG_ADD_EXP, bounded=not safe)
     except NotLinear:
         pass
     state = _state(finder, carried)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
-from passes.ir.operators import called_key, is_scan_9, op_of, plain_domain
+from passes.ir.operators import called_key, op_of, plain_domain
 from passes.ir.versions import ZERO_IS_A_SIZE
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import SCANS, Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
@@ -18,7 +18,7 @@ from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
 from passes.types.value_types import FLOATS, dims_of, elem_type_of, is_static
 
 
-@register("run-in-blocks", considers=is_scan_9, optional=True)
+@register("run-in-blocks", considers=SCANS, optional=True)
 def run_in_blocks(site: Site) -> Edit:
     """Run a Scan whose states are linear in themselves over blocks of iterations.
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
+import ml_dtypes
+import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
+from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
@@ -18,11 +21,12 @@ from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
 from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
 from passes.writing.author import Author
+from passes.writing.draft import BLOCKS, runs_in_blocks
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a loop with a sum in its body."""
-    if op_of(node) not in ("Scan", "Loop"):
+    """Return whether a node is a loop with a sum in its body, which is not over blocks."""
+    if op_of(node) not in ("Scan", "Loop") or runs_in_blocks(node, BLOCKS):
         return False
     return any(map(is_sum, scoping.inner_nodes(node)))
 
@@ -49,19 +53,24 @@ def regroup_sum(site: Site) -> Edit:
     A sum of floats may then differ in rounding. It is regrouped where the terms that depend on a
     carried value are products (MatMul, Gemm, Conv): the order in which a product is summed up is
     unspecified, and onnxruntime starts it with what is added to it; other sums of
-    floats need `--allow-reassociation`. Integers are always the same.
+    floats need `--allow-reassociation`, and all terms that are added first but one must be
+    constants, so small that no sum with them overflows. Integers are always the same.
 
     Refuses:
+    - `overflow`: terms that are added first may overflow where the sums of the loop do not
     - `reassociation`: the sums are of floats, and a term that depends on a carried value is not a
       product
     """
     node = copied(site.node)
     kinds = _Kinds(site, LoopForm.from_node(node, site.opset))
-    allowed = site.options.allow_reassociation
-    sums = Sums(kinds.form, lambda name: allowed or not kinds.rounds(name))
     plain = Sums(kinds.form, lambda name: not kinds.rounds(name))
-    anyway = {one.root for one in plain.found() if len(one.independent) > 1}
-    regrouped = [sum_ for sum_ in sums.found() if len(sum_.independent) > 1]
+    anyway = [one for one in plain.found() if len(one.independent) > 1]
+    roots, (sums, regrouped) = {one.root for one in anyway}, (plain, anyway)
+    if site.options.allow_reassociation:
+        every = Sums(kinds.form, lambda name: True)
+        found = [one for one in every.found() if len(one.independent) > 1]
+        if all(one.root in roots or not kinds.may_overflow(one) for one in found):
+            sums, regrouped = every, found
     if not regrouped:
         raise kinds.refusal()
     author = Author(site.target, site.names, kinds.form.body.name or "body")
@@ -71,7 +80,7 @@ def regroup_sum(site: Site) -> Edit:
         note=f"{len(regrouped)} sum{'s' * (len(regrouped) != 1)} regrouped",
         exact=not any(kinds.rounds(sums.nodes[sum_.root].output[0]) for sum_ in regrouped),
         claim=Claim(max(kinds.terms(sums, sum_) for sum_ in regrouped)),
-        regroups=any(one.root not in anyway for one in regrouped),
+        regroups=any(one.root not in roots for one in regrouped),
     )
 
 
@@ -121,6 +130,19 @@ class _Kinds:
         elem_type = elem_type_of(self._type(name))
         return elem_type in FLOATS or elem_type == TensorProto.UNDEFINED
 
+    def may_overflow(self, one: Sum) -> bool:
+        """Return whether the sum of the independent terms may be infinite where each is finite:
+        not if all but one are constants of less than half a unit in the last place of the largest
+        number."""
+        constants = Constants(self.site.model, self.site.body_scope("body"))
+        values = [constants.value(name) for name in one.independent]
+        known = [value for value in values if value is not None]
+        if not known or len(values) > len(known) + 1:
+            return True
+        info = ml_dtypes.finfo(known[0].dtype)
+        total = sum(float(np.abs(value.astype(np.float64)).max(initial=0)) for value in known)
+        return not total < float(info.max) * 2.0 ** -(info.nmant + 2)
+
     def terms(self, sums: Sums, sum_: Sum) -> int:
         """Return the number of terms added up in an element of a sum, as far as the sizes are
         known."""
@@ -139,6 +161,9 @@ class _Kinds:
         if not found:
             return NothingToDo()
         name = sums.nodes[found[0].root].output[0]
+        if self.site.options.allow_reassociation:
+            sentence = "are no small constants, and their sum may overflow where the loop's do not"
+            return self.site.refused("overflow", f"several terms of {name!r} {sentence}", name)
         return self.site.refused(
             "reassociation",
             f"{name!r} adds up floats, some of them not products, and regrouping may change their "

@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from functools import partial
 
-from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from passes.analysis.bodies.body_types import proven_types
 from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
-from passes.ir.operators import is_loop_9, op_of
+from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Site, Slot, register
+from passes.rule import LOOPS, ByOp, Edit, NothingToDo, Site, Slot, register
 from passes.types.shape_inference import idle_symbols
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of, is_known, tensor_type
 
 _IDLE: Slot[Set[str]] = Slot()
 _TypeOf = Callable[[str], TypeProto | None]
+_HOLDERS = ByOp(lambda op, *opsets: op == "If" or LOOPS.of_op(op, *opsets))
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is an If, a Loop, or a Scan of version 9 or later."""
-    return op_of(node) == "If" or is_loop_9(node, opset)
-
-
-@register("declare-shapes", considers=considers, optional=True)
+@register("declare-shapes", considers=_HOLDERS, optional=True)
 def declare_shapes(site: Site) -> Edit:
     """Declare in bodies the shapes that are proven, and no symbols that tell nothing.
 

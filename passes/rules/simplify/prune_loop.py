@@ -5,14 +5,13 @@ from __future__ import annotations
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
 from passes.bodies.captured_state import captured_state
-from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Site, register
+from passes.rule import LOOPS, Edit, NothingToDo, Site, register
 from passes.rules.simplify.merging import ValueMerging
 from passes.rules.simplify.pruning import Pruning
 
 
-@register("prune-loop", considers=is_loop_9, optional=True)
+@register("prune-loop", considers=LOOPS, optional=True)
 def prune_loop(site: Site) -> Edit:
     """Remove everything that a loop carries, scans, collects or computes without use, or twice.
 

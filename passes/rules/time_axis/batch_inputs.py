@@ -122,7 +122,7 @@ def batch_inputs(site: Site) -> Edit:
     - `may-fail`: no loop would be left, and an unused op could fail
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
-    body = TimeBody.of(site, too_few=True)
+    body = TimeBody.of(site, one_by_one=True)
     return hoisted(body, _Choice(body, BatchableInputs.of(body), body.readers()).moved())
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
-from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it, row_bytes
+from passes.bodies.time_cost import (
+    COPY,
+    Gains,
+    check_worthy,
+    fits,
+    handed_bytes,
+    is_worth_it,
+    row_bytes,
+)
 from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
@@ -210,7 +218,7 @@ def batch_outputs(site: Site) -> Edit:
     - `not-worth-it`: moving would cost more than it saves
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
-    body = TimeBody.of(site, too_few=True)
+    body = TimeBody.of(site, one_by_one=True)
     choice = _Choice(body, BatchableOutputs.of(body), body.readers())
     return write_after_loop(body, choice.moved(), choice.batchable.plain)
 
@@ -289,7 +297,11 @@ class _Choice:
             position = body.index.positions.get(name)
             producer: Part = position if position in allowed and position is not None else FRONT
             readers: list[Part] = [reader for reader in self.readers[name] if reader in allowed]
-            whole = row_bytes(body, name)
-            cost = handed_bytes(body, name) if body.index.source(name) in free else whole
+            cost = handed_bytes(body, name) if body.index.source(name) in free else self._new(name)
             crossings.append(Crossing(producer, tuple(readers), cost))
         return crossings
+
+    def _new(self, name: str) -> int:
+        """The cost of collecting a value: its bytes, and the node that copies what is a state."""
+        inside = self.body.index.positions.keys() - set(self.body.form.body_outputs)
+        return row_bytes(self.body, name) + (0 if name in inside else COPY)

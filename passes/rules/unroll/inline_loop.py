@@ -11,16 +11,15 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.few_iterations import may_be_written_out, starts
-from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import LOOPS, Edit, NothingToDo, Refused, Site, register
 from passes.rules.raise_loop.raise_loop import raise_loop
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.trip_bounds import bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
 
-@register("inline-loop", considers=is_loop_9, optional=True)
+@register("inline-loop", considers=LOOPS, optional=True)
 def inline_loop(site: Site) -> Edit:
     """Write out a loop that runs one iteration, or none.
 

@@ -270,7 +270,7 @@ class Peeling(EitherWay):
         ordered = [trailing, leading] if collected.reversed else [leading, trailing]
         if self.more_follow:
             return author.op("Concat", *ordered, axis=collected.axis)
-        size = spelling.squeeze(author, spelling.size_of_axis(author, loop, collected.axis), 0)
+        size = spelling.scalar_size(author, loop, collected.axis)
         with author.serving(HANDLE_NO_TRIPS):
             condition = author.op("Less", self.author.int(0), size)
         joined = author.fresh("if")

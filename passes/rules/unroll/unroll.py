@@ -16,10 +16,10 @@ from passes.analysis.safety.shapes_fit import fits
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.copy_budget import allow, refuse_random
 from passes.ir import scope as scoping
-from passes.ir.operators import is_loop_9, op_of
+from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import LoopForm
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import LOOPS, Edit, Refused, Site, register
 from passes.rules.unroll.bounded import Masked
 from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.unroll.known_failure import refuse_known_failure
@@ -28,7 +28,7 @@ from passes.rules.unroll.unrolling import Unrolling
 from passes.types.value_types import elem_type_of
 
 
-@register("unroll", considers=is_loop_9, optional=True)
+@register("unroll", considers=LOOPS, optional=True)
 def unroll(site: Site) -> Edit:
     """Write out every iteration of a loop whose trip count is static, or bounded.
 

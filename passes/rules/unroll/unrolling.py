@@ -203,9 +203,7 @@ class Unrolling:
             return ""
         with author.serving(self.guards):
             sizes = [
-                spelling.squeeze(
-                    author, spelling.size_of_axis(author, scanned.tensor, scanned.axis), 0
-                )
+                spelling.scalar_size(author, scanned.tensor, scanned.axis)
                 for scanned in self.form.scanned
                 if self._length(scanned) != self.trips
             ]

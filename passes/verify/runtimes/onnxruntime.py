@@ -21,6 +21,8 @@ from passes.verify.runtimes.worker import Job, shortened
 
 #: It reads weights from the folder of a job.
 READS_FOLDER = True
+#: Copies of the process that imported it may serve: threads that compute start with a session.
+FORKS = True
 _MODEL_FOLDER = "session.model_external_initializers_file_folder_path"
 _NO_WORD_ON_THE_MODEL = re.compile(r"NOT_IMPLEMENTED|EP_FAIL|Failed to allocate memory|bad_alloc")
 _PLAIN_KINDS = "biufcOUS"  # ml_dtypes have kind V, or f with a foreign name

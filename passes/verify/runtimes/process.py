@@ -34,6 +34,8 @@ from passes.verify.runtimes.worker import CACHED_SESSIONS, Job
 
 #: External data of which sessions hold no copies, in the order that kernels read best.
 _MANY_BYTES = 1 << 26
+#: Whether processes have groups, which are killed together.
+_GROUPS = hasattr(os, "killpg")
 #: Seconds that importing a runtime may take.
 _START_TIMEOUT = 120.0
 #: Seconds between two looks at the clock.
@@ -54,8 +56,8 @@ class ProcessExecutor:
     """Runs models in a worker process that is started by the first run and ended by `close`.
 
     `module` is that which loads and runs models there. A crash or a time-out raises CannotRun, and
-    the next run has a new worker. The models that it ran last must not change. `threads` are those
-    of the runtime, 0 for as many as it likes.
+    the next run has a new worker, or a copy of it. The models that it ran last must not change.
+    `threads` are those of the runtime, 0 for as many as it likes.
     """
 
     def __init__(self, name: str, module: str, *, optimize: bool = True, threads: int = 1) -> None:
@@ -145,6 +147,8 @@ class ProcessExecutor:
             raise ModelFailed(answer[1])
         if answer[0] == "cannot":
             raise CannotRun(answer[1])
+        if answer[0] == "crashed":
+            raise CannotRun(f"{CRASHED} ({_how_it_ended(answer[1])})")
         return answer
 
     def _job(self, model: ModelProto, base_dir: Path | None) -> Job:
@@ -185,6 +189,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_environment(),
+            process_group=0 if _GROUPS else None,
         )
         assert self._process.stdin is not None  # both are pipes
         assert self._process.stdout is not None
@@ -213,11 +218,19 @@ class WorkerProcess:
         return self._receive(timeout)
 
     def stop(self) -> None:
-        self._process.kill()
+        self._kill()
         self._process.wait()
         for stream in (self._questions, self._answers):
             with contextlib.suppress(OSError):  # unsent bytes to a dead process
                 stream.close()
+
+    def _kill(self) -> None:
+        """Kill the process, and the copy of it that serves."""
+        with contextlib.suppress(ProcessLookupError):
+            if _GROUPS:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
 
     def _receive(self, timeout: float | None) -> tuple[Any, ...]:
         with self._lock:
@@ -231,7 +244,7 @@ class WorkerProcess:
                 raise TookTooLong(f"no answer in {timeout:g} s") from error
             raise CannotRun(f"{CRASHED} ({_how_it_ended(code)})") from error
         except Garbled as error:
-            self._process.kill()
+            self._kill()
             raise CannotRun(f"the process does not answer as it should: {error}") from error
         finally:
             with self._lock:
@@ -245,7 +258,7 @@ class WorkerProcess:
             with self._lock:
                 if self._deadline is not None and time.monotonic() > self._deadline:
                     self._timed_out = True
-                    self._process.kill()
+                    self._kill()
                     return
 
 

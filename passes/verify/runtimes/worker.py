@@ -4,7 +4,7 @@ Started by `python -m passes.verify.runtimes.worker NAME MODULE` with messages o
 
 * request `Job`; answers `("need model",)` where the session is not cached and no bytes came,
   `("ran", {name: value})`, `("timed", seconds of each call, seconds of loading, bytes)`,
-  `("failed", sentence)` or `("cannot", sentence)`.
+  `("failed", sentence)`, `("cannot", sentence)` or `("crashed", exit code)`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,15 @@ def main(name: str, source: str) -> None:
     whole = (lambda job: job) if getattr(module, "READS_FOLDER", False) else _whole
     loads = _telling(lambda job: load(whole(job)), f"{CANNOT_LOAD}: ")
     prepared = getattr(module, "prepared", lambda session, feeds: lambda: run(session, feeds))
+    forks = hasattr(os, "fork") and getattr(module, "FORKS", False)
+    while forks and os.fork():  # one that crashes costs no import: the next one is a copy, too
+        code = os.waitstatus_to_exitcode(os.wait()[1])
+        if not code:
+            return
+        send(answers, ("crashed", code))
     _serve(sys.stdin.buffer, answers, loads, _telling(run), _telling(prepared))
+    if forks:
+        os._exit(0)  # threads that the import started are not in the copy: none can be waited for
 
 
 def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., Any]:

@@ -1,7 +1,8 @@
 """Runs models over a finite field, where sums may be regrouped and nothing rounds.
 
 An element is a whole number modulo a prime. The log of an element is kept as that element, so that
-sums of logs are products, and `Exp` gives it back. Functions that are no polynomials are arbitrary
+sums of logs are products, and `Exp` gives it back; a number is added to one only to be subtracted
+again. Functions that are no polynomials are arbitrary
 ones: equal arguments give equal values, and nothing else is known of them. Of an If, the branch
 `then` is run.
 """
@@ -54,12 +55,15 @@ class Log:
     """The log of a number modulo the prime."""
 
     of: int
+    more: int = 0
 
     def __add__(self, other: Element | Log) -> Log:
         if isinstance(other, Log):
             return Log(self.of * other.of % PRIME)
-        assert other.value == 0
-        return self
+        return Log(self.of, (self.more + other.value) % PRIME)
+
+    def __sub__(self, other: Element | Log) -> Log:
+        return self + -other
 
     def __neg__(self) -> Log:
         return Log(pow(self.of, -1, PRIME))
@@ -183,6 +187,7 @@ def _arbitrary(name: str) -> Any:
 
 
 def _exp(array: Array) -> Array:
+    assert not any(x.more for x in array.flat)
     return _each(lambda x: Element(x.of), array)
 
 

@@ -11,7 +11,8 @@ import pytest
 import passes
 from passes.ir.scope import walk_model
 from passes.rules.recurrences.decays import DecayOfRows
-from passes.writing.draft import TOO_FEW, runs_in_blocks
+from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
+from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "run-in-blocks"
 
@@ -35,7 +36,7 @@ g (float[1,16] h0, float[T,1,16] xs) => (float[1,16] h, float[T,1,16] ys)
         zx = Mul (z, x)  h_out = Add (kh, zx)  y = Identity (h_out) }> (h0, xs) }"""
 
 
-def test_too_few_iterations_for_a_block_are_optimized_as_a_loop_without_blocks_is() -> None:
+def test_iterations_that_make_no_block_are_optimized_as_a_loop_without_blocks_is() -> None:
     model = onnx.parser.parse_model(GATED)
     weights = np.linspace(-1, 1, 256, dtype=np.float32).reshape(16, 16)
     del model.graph.initializer[0]
@@ -46,8 +47,35 @@ def test_too_few_iterations_for_a_block_are_optimized_as_a_loop_without_blocks_i
     assert [one.rule for one in result.report.records if one.regroups] == ["run-in-blocks"]
     assert "sums of floats are regrouped in 1 loop" in result.report.to_text()
     scans = [place for place in walk_model(result.model) if place.node.op_type == "Scan"]
-    few = [one for one in scans if runs_in_blocks(one.node, TOO_FEW)]
-    assert len(few) == 2  # fewer than a block, and those after the last block
+    few = [one for one in scans if runs_in_blocks(one.node, ONE_BY_ONE)]
+    assert len(few) == 3  # fewer than a block, those after the last one, and one that overflows
     for place in few:
         (body,) = place.scope.inner(place.index)
         assert "MatMul" not in {node.op_type for node in body.owner.node}
+
+
+LOG_SUM = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] h0, float[T,4] xs) => (float[4] h, float[T,4] ys) <float[4] zero = {0, 0, 0, 0}> {
+    h, ys = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x)
+        => (float[4] h_out, float[4] y) {
+        m = Max (h_in, x)  a = Sub (h_in, m)  b = Sub (x, m)  c = Exp (a)  d = Exp (b)
+        e = Add (c, d)  f = Log (e)  h_out = Add (f, m)  y = Identity (h_out) }> (h0, xs) }"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "runs"),
+    [
+        ("m = Max (h_in, x)", "m = Max (x, h_in)", True),
+        ("m = Max (h_in, x)", "m = Max (h_in, zero)", False),
+        ("b = Sub (x, m)", "b = Sub (x, zero)", False),
+        ("d = Exp (b)", "d = Exp (a)", False),
+        ("e = Add (c, d)", "e = Sub (c, d)", False),
+        ("h_out = Add (f, m)", "h_out = Sub (m, f)", False),
+    ],
+)
+def test_a_log_of_a_sum_is_that_of_two_exps_relative_to_the_larger_one(
+    old: str, new: str, runs: bool
+) -> None:
+    model = onnx.parser.parse_model(changed(LOG_SUM, {old: new}))
+    result = passes.optimize(model, allow_reassociation=True, verify=False)
+    assert ("run-in-blocks" in {one.rule for one in result.report.records}) == runs

@@ -34,6 +34,10 @@ def rnn(nodes: str) -> str:
     return changed(RNN, {"b = MatMul (h_in, R)  s = Add (b, x_t)": nodes})
 
 
+#: The bias is a constant.
+FIXED = {"x, float[4] bias": "x", "y)\n{": "y)\n<float[4] bias = {1, 3, 2, 0}>\n{"}
+
+
 def body_of(model: ModelProto) -> list[NodeProto]:
     (loop,) = (node for node in model.graph.node if node.op_type in ("Scan", "Loop"))
     return list(next(attribute.g for attribute in loop.attribute if attribute.name == "body").node)
@@ -192,18 +196,29 @@ def test_whole_numbers_are_regrouped_whatever_they_are(kind: str) -> None:
 def test_other_floats_are_as_floats(kind: str) -> None:
     nodes = f"{PRODUCT}  c = Add (x_t, b)  s = Add (c, bias)"
     assert len(regrouped(changed(rnn(nodes), {"float": kind}))) == 3
-    lone = changed(rnn("c = Add (x_t, h_in)  s = Add (c, bias)"), {"float": kind})
+    lone = changed(rnn("c = Add (x_t, h_in)  s = Add (c, bias)"), FIXED)
+    lone = changed(lone, {"float": kind})
     assert_refused(lone, "reassociation", pipeline="regroup-sum")
     assert len(regrouped(lone, allow_reassociation="yes")) == 2
 
 
 def test_a_state_and_a_product_need_permission() -> None:
-    text = rnn(f"{PRODUCT}  c = Add (h_in, b)  d = Add (c, x_t)  s = Add (d, bias)")
+    nodes = f"{PRODUCT}  c = Add (h_in, b)  d = Add (c, x_t)  s = Add (d, bias)"
+    text = changed(rnn(nodes), FIXED)
     assert_refused(text, "reassociation", pipeline="regroup-sum")
     assert regrouped(text, allow_reassociation="yes")[2:] == [
         "step/add_1 = Add (h_in, step/add)",
         "s = Add (step/add_1, b)",
     ]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("float", "2e31"), ("double", "2e292")])
+def test_terms_whose_sum_may_overflow_stay(kind: str, most: str) -> None:
+    """The sum of the largest number and half a unit in its last place is infinite."""
+    lone = changed(rnn("c = Add (x_t, h_in)  s = Add (c, bias)"), FIXED)
+    lone = changed(lone, {"float[": f"{kind}[", "{1, 3": f"{{{most}, 3"})
+    options = {"allow_reassociation": "yes"}
+    assert_refused(lone, "overflow", pipeline="regroup-sum", options=options)
 
 
 def test_a_sum_inside_another_one_is_regrouped_where_that_may_not_be() -> None:

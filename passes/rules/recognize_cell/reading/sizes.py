@@ -174,5 +174,4 @@ class _Size:
 
     @cached_property
     def name(self) -> str:
-        size = spelling.size_of_axis(self.author, *self.place)
-        return spelling.squeeze(self.author, size, 0)
+        return spelling.scalar_size(self.author, *self.place)
