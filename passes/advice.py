@@ -50,6 +50,8 @@ def lifting(options: Options, lift: Mapping[str, Any]) -> Options | None:
     only the user knows its value, or they do not go together."""
     if "allow_reassociation" in lift and getattr(options, "keep_order", False):
         lift = {"keep_order": False}
+    if "allow_reassociation" in lift and (options.certify or options.require_proof):
+        return None  # which other sums would not pass
     wanted: dict[str, Any] = {}
     for name, value in lift.items():
         own = getattr(options, name, None)

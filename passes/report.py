@@ -33,6 +33,8 @@ _FEW_UNREACHED = 3
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
 #: The code of what keeps the iterations of a loop from running at once.
 _IN_TURN = "carries"
+#: Codes that tell nothing of a loop, unless a newer opset helps.
+_OF_NO_USE = frozenset({TOO_OLD, "not-worth-it", "nothing-to-move"})
 _LOOPS = frozenset({"Loop", "Scan"})
 #: A name in a sentence.
 _NAME = re.compile("'[^']*'")
@@ -288,7 +290,7 @@ class Report:
         option would lift; of a loop without any of these one, that its iterations must run in turn
         if there is such."""
         reasons = {one.loop: one for one in self.refusals if one.tells}
-        loops = [one for one in self.refusals if one.op in _LOOPS and one.code != TOO_OLD]
+        loops = [one for one in self.refusals if one.op in _LOOPS and one.code not in _OF_NO_USE]
         for one in sorted(loops, key=lambda one: one.code != _IN_TURN):
             reasons.setdefault(one.loop, one)
         return [one for one in self.refusals if one.tells or one is reasons.get(one.loop)]
