@@ -189,7 +189,6 @@ def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
     """Return whether the products of a block are exact enough, and nothing is NaN or infinite."""
     author = decay.author
     squares = [square(author, factor) for factor in form.factors]
-    squares.append(author.op("ReduceSumSquare", start, keepdims=0))
     checks = []
 
     def is_less(value: str, most: float) -> str:
@@ -203,6 +202,7 @@ def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
     if isinstance(decay, DecayOfRows):
         ways = decay.ways[: 1 + form.reads_before]
         checks += [is_less(author.op("Abs", way), _MOST_WAY) for way, _ in ways]
+    squares.append(author.op("ReduceSumSquare", start, keepdims=0))  # others leave the loop
     return [is_finite(author, squares, decay.dtype), *checks]
 
 
