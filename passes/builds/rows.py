@@ -24,8 +24,8 @@ FAILING = tuple(end for end in End if end not in (End.WRITTEN, End.UNCHANGED))
 @dataclass(frozen=True)
 class Row:
     """The result of a model: its `end`, the exit code and sentence of a command that ended so, the
-    codes of refusals that tell something with their counts, whether the outcome was `cached`, its fixed dims, and the
-    report file's content."""
+    codes of the refusals that a report tells with their counts, whether the outcome was `cached`,
+    its fixed dims, and the report file's content."""
 
     model: str
     output: str
