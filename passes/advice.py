@@ -48,8 +48,10 @@ class _Way:
 def lifting(options: Options, lift: Mapping[str, Any]) -> Options | None:
     """The options of a command with those that would lift a refusal; None if it has no such option,
     only the user knows its value, or they do not go together."""
-    if "keep_order" in options_of(type(options)) and "allow_reassociation" in lift:
-        lift = {"keep_order": False}  # sums are regrouped by default
+    if "allow_reassociation" in lift and getattr(options, "keep_order", False):
+        lift = {"keep_order": False}
+    if "allow_reassociation" in lift and (options.certify or options.require_proof):
+        return None  # which other sums would not pass
     wanted: dict[str, Any] = {}
     for name, value in lift.items():
         own = getattr(options, name, None)
@@ -63,7 +65,7 @@ def lifting(options: Options, lift: Mapping[str, Any]) -> Options | None:
         return None
 
 
-def tried(source: Source, options: Options) -> tuple[Report, Result | None]:
+def foreseen(source: Source, options: Options) -> tuple[Report, Result | None]:
     """The report of a command on a model, and its outcome, if there is one, without verification.
 
     Raises:
@@ -88,7 +90,7 @@ def advised(
         effect, faster = "", None
         if report.sizes[0].nodes <= _MOST_NODES:
             try:
-                after, result = tried(path, way.options)
+                after, result = foreseen(path, way.options)
             except PassesError:
                 continue
             refusing = [one.rule for one in way.refusals]
@@ -98,8 +100,6 @@ def advised(
                 continue
         helped.update(map(id, way.refusals))
         effect += "; a promise of yours" * way.promised
-        if faster is not None and faster < present * _NOISE:
-            faster, effect = None, f"{effect}; no gain on drawn inputs, --inputs gives your own"
         found.append(Advice(_line(path, way.options), effect.removeprefix("; "), faster))
     found.sort(key=lambda one: -(one.gain or present))
     last = _afterwards(path, options, report, written)
@@ -117,7 +117,7 @@ def optimizing(path: Path, nodes: int, rules: Sequence[str]) -> Sequence[Advice]
     if nodes > _MOST_NODES:
         return [Advice(_line(path, options))] * (not {*options.schedule.rules}.isdisjoint(rules))
     try:
-        report, _ = tried(path, options)
+        report, _ = foreseen(path, options)
     except PassesError:
         return ()
     effect = _effect([*dict.fromkeys(one.rule for one in report.rewrites)])

@@ -98,9 +98,11 @@ Flag = Literal[
     "quicker_cells",
 ]
 
-#: The options that lift a refusal of a code, where the rule names none: each of the sequence by
-#: itself; None for a value that only the user knows.
-LIFTED_BY: Mapping[str, Sequence[Mapping[str, Any]]] = {
+#: Options by name, with values: each of the sequence lifts a refusal by itself; None for a value
+#: that only the user knows.
+Lifts = Sequence[Mapping[str, Any]]
+#: Those that lift a refusal of a code, where the rule names none.
+LIFTED_BY: Mapping[str, Lifts] = {
     "batch-not-static": ({"dims": None}, {"batch": Batch.vectorize}),
     "condition-unknown": ({"values": None}, {"dims": None}),
     "contrib": ({"contrib": True},),

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from passes.check.wording import count
-from passes.choices import LIFTED_BY
+from passes.choices import LIFTED_BY, Lifts
 from passes.engine.rounds import Refusal, Rewritten
+from passes.engine.site import TOO_OLD
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
@@ -30,9 +31,10 @@ Outcome = Literal["rewritten", "refused"]
 _FEW_UNREACHED = 3
 #: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
-#: The code of what keeps the iterations of a loop from running at once, and of what tells nothing
-#: unless a newer opset helps.
-_IN_TURN, _TOO_OLD = "carries", "opset-too-old"
+#: The code of what keeps the iterations of a loop from running at once.
+_IN_TURN = "carries"
+#: Codes that tell nothing of a loop, unless a newer opset helps.
+_OF_NO_USE = frozenset({TOO_OLD, "not-worth-it", "nothing-to-move"})
 _LOOPS = frozenset({"Loop", "Scan"})
 #: A name in a sentence.
 _NAME = re.compile("'[^']*'")
@@ -129,7 +131,7 @@ class Record:
     value: str = ""
     regroups: bool = False
     asked: bool = True
-    lifted_by: Sequence[Mapping[str, Any]] = ()
+    lifted_by: Lifts = ()
 
     @classmethod
     def rewritten(cls, rewritten: Rewritten, checked: Checked | None) -> Record:
@@ -287,7 +289,7 @@ class Report:
         option would lift; of a loop without any of these one, that its iterations must run in turn
         if there is such."""
         reasons = {one.loop: one for one in self.refusals if one.tells}
-        loops = [one for one in self.refusals if one.op in _LOOPS and one.code != _TOO_OLD]
+        loops = [one for one in self.refusals if one.op in _LOOPS and one.code not in _OF_NO_USE]
         for one in sorted(loops, key=lambda one: one.code != _IN_TURN):
             reasons.setdefault(one.loop, one)
         return [one for one in self.refusals if one.tells or one is reasons.get(one.loop)]

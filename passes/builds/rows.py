@@ -24,8 +24,8 @@ FAILING = tuple(end for end in End if end not in (End.WRITTEN, End.UNCHANGED))
 @dataclass(frozen=True)
 class Row:
     """The result of a model: its `end`, the exit code and sentence of a command that ended so, the
-    codes of refusals with their counts, whether the outcome was `cached`, its fixed dims, and the
-    report file's content."""
+    codes of the refusals that a report tells with their counts, whether the outcome was `cached`,
+    its fixed dims, and the report file's content."""
 
     model: str
     output: str
@@ -66,7 +66,7 @@ def row_of(task: Task, done: Done) -> Row:
     error = done.sentence
     if error and task.model not in error:
         error = f"{task.model}: {error}"
-    codes = Counter(record.code for record in report.refusals) if report is not None else {}
+    codes = Counter(record.code for record in report.telling) if report is not None else {}
     return Row(
         task.model,
         done.output,

@@ -169,7 +169,7 @@ def _written(task: Task, say: Progress | None) -> Done:
             return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
     gains = [gain for one in pipeline.commands if (gain := one.least_gain) is not None]
     least = max(gains, default=0.0)
-    if gains and (report.rewrites or (least and not report.unchanged)):
+    if gains and (report.rewrites or report.bound or (least and not report.unchanged)):
         measured = _measured(task, result, pipeline, say)
         report = replace(report, measured=measured)
         if least and (measured.gain or 0.0) < least:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 
-from passes.choices import LIFTED_BY, RuleOptions
+from passes.choices import LIFTED_BY, Lifts, RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.closed import Outer
@@ -22,6 +22,9 @@ from passes.ir.names import Names
 from passes.ir.scope import Place, Scope
 from passes.types.inference import ValueTypes
 
+#: The code of what an older opset lacks.
+TOO_OLD = "opset-too-old"
+
 
 class Refused(Exception):
     """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
@@ -31,11 +34,7 @@ class Refused(Exception):
     """
 
     def __init__(
-        self,
-        code: str,
-        sentence: str,
-        culprits: Sequence[str] = (),
-        lifted_by: Sequence[Mapping[str, Any]] = (),
+        self, code: str, sentence: str, culprits: Sequence[str] = (), lifted_by: Lifts = ()
     ) -> None:
         super().__init__(f"{code}: {sentence}")
         self.code = code
@@ -100,9 +99,7 @@ class Site:
         would lift it, with its value, where its code has no other meaning."""
         return Refused(code, sentence, [self.path, *culprits], [lifted_by] if lifted_by else ())
 
-    def need_opset(
-        self, least: int, lacks: str, *culprits: str, code: str = "opset-too-old"
-    ) -> None:
+    def need_opset(self, least: int, lacks: str, *culprits: str, code: str = TOO_OLD) -> None:
         """Refuse an older target; `lacks` completes "opset 8 ..."."""
         if self.target < least:
             sentence = f"opset {self.target} {lacks}; opset {least} would do"

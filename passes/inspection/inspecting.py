@@ -11,6 +11,7 @@ from pathlib import Path
 
 from passes.advice import optimizing
 from passes.choices import Batch, RuleOptions
+from passes.commands.rewriting import Optimize
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import load_rules, rule
 from passes.engine.schedules import SCHEDULES, UPGRADE
@@ -228,15 +229,17 @@ def ask(
     """Return the answers of each rule about these places, by the key of their scope and index.
 
     Rules that upgrade write opset `target`, the others that of the model; those of `optimize` have
-    the flags of that command.
+    the flags of that command, and its default on sums of floats.
     """
     known, optimize = load_rules(), SCHEDULES["optimize"]
     upgrades = [known[name] for name in UPGRADE.rules if name in rules]
     rounds = [Engine(upgrades, target, options).ask(model, places)]
     rest = [name for name in rules if name not in UPGRADE.rules]
-    for flags, own in ((optimize.flags, True), ((), False)):
+    regroups = Optimize().for_rules().allow_reassociation
+    quick = replace(options, allow_reassociation=regroups).with_flags(optimize.flags)
+    for choices, own in ((quick, True), (options, False)):
         asked = [known[name] for name in rest if (name in optimize.rules) == own]
-        rounds.append(Engine(asked, None, options.with_flags(flags)).ask(model, places))
+        rounds.append(Engine(asked, None, choices).ask(model, places))
     found: dict[Key, dict[Answer, None]] = defaultdict(dict)
     for round_ in rounds:
         for done in round_.rewritten:

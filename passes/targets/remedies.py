@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from passes.advice import tried
+from passes.advice import foreseen
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, with_sizes
 from passes.choices import DEFAULT_OPSET, LIFTED_BY, Form, Target
@@ -254,7 +254,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     """The model after a command, unverified; None where that is refused."""
     command, options = step
     try:
-        _, result = tried(state.model.proto, command_named(command).options(**options))
+        _, result = foreseen(state.model.proto, command_named(command).options(**options))
     except PassesError:
         return None
     made = None if result is None else Model(result.model, state.model.path)

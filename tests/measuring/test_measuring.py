@@ -86,7 +86,7 @@ def test_a_rewrite_is_measured() -> None:
     assert (code, errors) == (DONE, "")
     measured = json.loads(Path("m.json").read_text())["measured"]
     assert measured["files"] == ["sum.onnx", "sum.onnx"]
-    assert " in onnxruntime (" in said.splitlines()[-2]
+    assert " in onnxruntime (" in said
     code, _, errors = run(*given[:2], "-o", "other.onnx", *given[4:], "--require-gain", "1000")
     assert code == NOT_PRODUCED
     assert not Path("other.onnx").exists()
