@@ -28,6 +28,7 @@ NAMES = (
     "reroll",
     "optimize",
     "recurrences",
+    "exported",
     "verification",
     "build",
     "prove",

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
         "reroll",
         "optimize",
         "recurrences",
+        "exported",
         "verification",
         "prove",
         "certify",

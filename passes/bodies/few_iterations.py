@@ -11,6 +11,10 @@ where it is known only at run time. Measured (onnxruntime 1.32, 1 thread,
 Such a Loop that always runs 3 times takes 22.8 as it is, 26.1 as a Scan, whose guards run once,
 and 13.5 written out; 33.1, 31.2 and 16.5 for 6 times. A Scan that needs no guard takes as long as
 its iterations written out: 0.93 to 1.04 times that for 2 to 4 of them, more for 8.
+
+Bodies of 1 to 4 nodes, 1 to 64 iterations, in microseconds: a node 0.4, a Loop 2.3 and 0.6 for each
+iteration, a Scan 3.2 and 0.25, an If with its comparison and a Range 2.2. So a Scan in an If gains
+on a Loop of the same nodes from 8 iterations on.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from passes.types.value_types import FLOATS, elem_type_of
 FEW = 3
 #: The most nodes of a loop that is written out.
 MOST_NODES = 32
-#: What a node that holds graphs takes besides these, in starts of a node in a body (0.4 us).
+#: What a node that holds graphs takes besides what is in them, in starts of a node.
 _ENTERED = {"If": 4, "Loop": 4, "Scan": 6}
 #: The overhead of each iteration of a Loop, for its number and its condition.
 _NUMBERED = 1
