@@ -61,6 +61,9 @@ class Log:
         assert other.value == 0
         return self
 
+    def __sub__(self, other: Log) -> Log:
+        return self + -other
+
     def __neg__(self) -> Log:
         return Log(pow(self.of, -1, PRIME))
 
