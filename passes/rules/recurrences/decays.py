@@ -146,25 +146,26 @@ class DecayOfRows(Decay):
 
     Rows are multiplied by the decay since the middle of the block, or divided by it, so products
     are exact as far as half a block decays by no more than the type holds. `ways` are the logs of
-    these, after an iteration and before it, each as two sums, of which the first is exact.
+    these, after an iteration and before it, each as two sums, of which the first is exact;
+    `first_half` that of the decay until the middle.
     """
 
     logs: str = ""
     ways: tuple[tuple[str, str], ...] = ()
+    first_half: str = ""
 
     @classmethod
     def of(cls, decay: Decay, logs: str) -> DecayOfRows:
         """The decay of these logs."""
         author, size = decay.author, decay.length
-        middle, rows, parts, ways = size // 2 - 1, np.arange(size), decay.parts(logs), []
-        for upto in (rows[:, None], rows[:, None] - 1):
-            after = (rows[None, :] > middle) & (rows[None, :] <= upto)
-            until = (rows[None, :] > upto) & (rows[None, :] <= middle)
-            signs = decay.constant(after.astype(float) - until, "signs")
-            ways.append(
-                (author.op("MatMul", signs, parts[0]), author.op("MatMul", signs, parts[1]))
-            )
-        return cls(author, size, decay.rank, decay.dtype, logs, tuple(ways))
+        middle, rows, parts = size // 2 - 1, np.arange(size), decay.parts(logs)
+        after = (rows[None, :] > middle) & (rows[None, :] <= rows[:, None])
+        until = (rows[None, :] > rows[:, None]) & (rows[None, :] <= middle)
+        signs = decay.constant(after.astype(float) - until, "signs")
+        coarse, rest = (author.op("MatMul", signs, part) for part in parts)
+        before = author.op("Sub", coarse, parts[0]), author.op("Sub", rest, parts[1])
+        half = author.op("MatMul", decay.constant(rows[None, :] <= middle, "half"), logs)
+        return cls(author, size, decay.rank, decay.dtype, logs, ((coarse, rest), before), half)
 
     def _factor(self, *, before: bool) -> str:
         author, (coarse, rest) = self.author, self.ways[before]
@@ -184,23 +185,18 @@ class DecayOfRows(Decay):
 
     def row_of_state(self, value: str, *, before: bool) -> str:
         """A row times the decay from the start of the block to it."""
-        return self.author.op("Mul", self.row(value, before=before), self._first_half())
+        return self.author.op("Mul", self.row(value, before=before), self._to_middle())
 
-    def _first_half(self) -> str:
+    def _to_middle(self) -> str:
         """The decay from the start of the block to its middle, [around.., 1, along]."""
-        author, size = self.author, self.length
-
-        def written() -> str:
-            half = self.constant(np.arange(size)[None, :] < size // 2, "half")
-            return author.op("Exp", author.op("MatMul", half, self.logs))
-
-        return author.once(("first half", self.logs), written)
+        author, half = self.author, self.first_half
+        return author.once(("to middle", half), lambda: author.op("Exp", half))
 
     def end(self, start: str, added: list[tuple[str, str]]) -> str:
         """The state after the block: its rows, not all of it, are decayed to the end."""
         author = self.author
         to_end = part(author, self._factor(before=False), self.rank - 2, -1, None)
-        whole = author.op("Mul", self._first_half(), to_end)
+        whole = author.op("Mul", self._to_middle(), to_end)
         total = author.op("Mul", start, self.flipped(whole))
         for row, column in added:
             kept = author.op("Mul", self.column(row), to_end)

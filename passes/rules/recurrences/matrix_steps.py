@@ -200,8 +200,9 @@ def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
     if isinstance(decay, DecayOfAll):
         checks.append(is_less(decay.logs, _MOST_GROWTH))
     if isinstance(decay, DecayOfRows):
-        ways = decay.ways[: 1 + form.reads_before]
-        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way, _ in ways]
+        # the ways before the iterations are those after the ones before them, but for the first one
+        ways = [decay.ways[0][0], *([decay.first_half] if form.reads_before else [])]
+        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way in ways]
     squares.append(author.op("ReduceSumSquare", start, keepdims=0))  # others leave the loop
     return [is_finite(author, squares, decay.dtype), *checks]
 

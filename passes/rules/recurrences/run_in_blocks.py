@@ -53,7 +53,7 @@ def run_in_blocks(site: Site) -> Edit:
     - `not-linear`: a state is not linear in itself, or is read in another way
     - `function`: what a function of the model computes in a step is not looked at
     - `reassociation`: the sums are of floats
-    - `not-worth-it`: the states are small, or the loop runs only a few iterations
+    - `not-worth-it`: the states are small, or the loop runs only a few iterations, or may
     - `no-rule`: an op of the body has no vectorization rule, or is random, or unused and may fail
     """
     body = TimeBody.of(site)

@@ -79,3 +79,31 @@ def test_a_log_of_a_sum_is_that_of_two_exps_relative_to_the_larger_one(
     model = onnx.parser.parse_model(changed(LOG_SUM, {old: new}))
     result = passes.optimize(model, allow_reassociation=True, verify=False)
     assert ("run-in-blocks" in {one.rule for one in result.report.records}) == runs
+
+
+WHILE = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] h0, int64 n) => (float[4] h) <int64 zero = {0}, int64 one = {1}, float half = {0.5}> {
+    numbers = Range (zero, n, one)
+    h = Scan <num_scan_inputs = 1, body = step (float[4] h_in, int64 i) => (float[4] h_out) {
+        x = Cast <to = 1> (i)  kept = Mul (h_in, half)  h_out = Add (kept, x) }> (h0, numbers) }"""
+
+
+def test_a_computed_number_of_iterations_may_be_small() -> None:
+    model = onnx.parser.parse_model(WHILE)
+    result = passes.optimize(model, allow_reassociation=True, verify=False)
+    refused = {one.code: one.sentence for one in result.report.records if one.code}
+    assert "trip count is computed at run time" in refused["not-worth-it"]
+
+
+SUM = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[T,3] x) => (float[T,3] y) <int64 n = {4}, bool yes = {1}> {
+    y = Loop (n, yes, x) <body = step (int64 i, bool c, float[T,3] s) => (bool d, float[T,3] t) {
+        d = Identity (c)  f = Cast <to = 1> (i)  t = Add (s, f) }> }"""
+
+
+def test_a_few_sums_of_floats_are_written_out_in_their_order() -> None:
+    model = onnx.parser.parse_model(SUM)
+    regrouped = passes.optimize(model, allow_reassociation=True, verify=False)
+    assert regrouped.model == passes.optimize(model, verify=False).model
+    assert not any(one.regroups for one in regrouped.report.records)
+    assert [node.op_type for node in regrouped.model.graph.node] == ["Add"] * 4
