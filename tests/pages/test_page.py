@@ -187,13 +187,14 @@ class TestVerification:
 
     def test_the_worst_element_of_what_is_near(self, tmp_path: Path) -> None:
         steps = ("optimize", {"allow_reassociation": True, **FAST})
-        sums = """<ir_version: 8, opset_import: ["" : 18]>
-            sums (float[1] h, float[40,1] x) => (float[1] y) {
-                y = Scan <num_scan_inputs = 1, body = b (float[1] s, float[1] e) => (float[1] t) {
-                    t = Add (s, e)
+        means = """<ir_version: 8, opset_import: ["" : 18]>
+            means (float[4] h, float[64,4] x) => (float[4] y) <float part = {0.9}> {
+                y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t) {
+                    kept = Mul (s, part)
+                    t = Add (kept, e)
                 }> (h, x)
             }"""
-        report = report_of(as_model(sums), tmp_path, steps)
+        report = report_of(as_model(means), tmp_path, steps)
         worst = [case.worst for one in report.records if one.checked for case in one.checked.cases]
         assert any(" before and " in told and told.endswith("ULP)") for told in worst)
 
