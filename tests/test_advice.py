@@ -9,7 +9,7 @@ import pytest
 
 import passes
 from passes.advice import lifting
-from passes.builds.task import Task, perform
+from passes.builds.task import Task, perform, with_advice
 from passes.commands.pipeline import Pipeline
 from passes.commands.rewriting import Optimize, Raise, Unroll
 from passes.report import Report
@@ -71,7 +71,8 @@ def reported(model: str, folder: Path, command: str, **options: object) -> Repor
     onnx.save(as_model(model), folder / "m.onnx")
     pipeline = Pipeline([(command, {"verify": False, **options})])
     output = folder / "o.onnx"
-    report = perform(Task(f"{folder / 'm.onnx'}", pipeline, f"{output}", force=True)).report
+    task = Task(f"{folder / 'm.onnx'}", pipeline, f"{output}", force=True)
+    report = with_advice(task, perform(task)).report
     assert report is not None
     return report
 

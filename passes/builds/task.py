@@ -111,17 +111,23 @@ def perform(task: Task, say: Progress | None = None) -> Done:
     """
     started = time.monotonic()
     done = _performed(task, say)
-    if done.report is not None and done.end in _ADVISED and len(task.pipeline.commands) == 1:
-        from passes.advice import advised
-
-        def gain(result: Result) -> float | None:
-            return _measured(task, result, task.pipeline, say).gain
-
-        (options,) = task.pipeline.commands
-        measures = gain if options.least_gain is not None else None
-        report = advised(Path(task.model), options, done.report, done.output, measures)
-        done = replace(done, report=report)
     return replace(done, seconds=round(time.monotonic() - started, 3))
+
+
+def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
+    """What was done for one command, with what to do next in its report."""
+    if done.report is None or done.end not in _ADVISED or len(task.pipeline.commands) > 1:
+        return done
+    from passes.advice import advised
+
+    def gain(result: Result) -> float | None:
+        return _measured(task, result, task.pipeline, say).gain
+
+    (options,) = task.pipeline.commands
+    measures = gain if options.least_gain is not None else None
+    return replace(
+        done, report=advised(Path(task.model), options, done.report, done.output, measures)
+    )
 
 
 def _performed(task: Task, say: Progress | None) -> Done:

@@ -22,6 +22,7 @@ from passes.builds.task import (
     is_same,
     perform,
     refuse_weights,
+    with_advice,
 )
 from passes.errors import FAILED, MISMATCH, BadModel, DoesNotFit, PassesError, WrongUsage
 
@@ -99,7 +100,7 @@ def rewrite(
         check_reports((json, html), others)
     with as_files(task) as files:
         with progress() as say:
-            done = perform(files.task, say)
+            done = with_advice(files.task, perform(files.task, say), say)
         print_it = complain if files.to_stdout else beside(json, html)
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
