@@ -149,6 +149,14 @@ def test_whole_numbers_stay_as_drawn() -> None:
     assert np.array_equal(found["xs"], drawn["xs"])
 
 
+def test_a_default_that_is_not_overridden_stays_so() -> None:
+    model = onnx.parser.parse_model(changed(AVERAGE, {"float[2,T,1] as": "float[2,1,1] as"}))
+    model.graph.initializer.append(
+        onnx.numpy_helper.from_array(np.ones((2, 1, 1), np.float32), "as")
+    )
+    assert list(in_use(Model(model), {"n": np.array(1)})) == ["n"]
+
+
 def test_measuring_feeds_inputs_as_they_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passes.measuring.measuring.OnnxRuntimeExecutor.available", lambda: False)
     model = Model(onnx.parser.parse_model(GATED))
