@@ -1,25 +1,33 @@
 """Derives facts about inputs from the loops, and recurrent operators, that read them: which axes
-agree, which values are lengths."""
+agree, which values are lengths, what multiplies a state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
+from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.model import Model
+from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import is_loop
-from passes.ir.scope import Place
+from passes.ir.scope import Place, Scope
 from passes.loops.form import Kind, LoopForm
 from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 
+#: An input whose elements a value has, and the operators applied to these, the last one first.
+Source = tuple[str, tuple[str, ...]]
+#: The sources of values; None for what depends on a state.
+_Known = dict[str, Source | None]
 _BATCH, _TIME = "loop batch", "loop time"
+#: Operators that may return a decay (Sub subtracts from 1), and those that multiply a state.
+_GATES, _PRODUCTS = ("Exp", "Neg", "Sub"), ("Mul", "MatMul", "Gemm", "Einsum")
 _CELLS, _CELLS_LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
 
 
@@ -62,6 +70,41 @@ def model_hints(model: Model) -> dict[str, Hint]:
                 if first.length_of is None:
                     hints[name] = replace(first, length_of=hint.length_of)
     return hints
+
+
+def multipliers(model: Model) -> list[tuple[Source, bool]]:
+    """The inputs that multiply the state of a loop, moved or as gates: first those that do so
+    element by element, then the others, with True."""
+    known = _Known({value.name: (value.name, ()) for value in model.proto.graph.input})
+    found = _multipliers(model, next(scoping.scopes(model.proto)), known)
+    return sorted(found, key=lambda one: one[1])
+
+
+def _multipliers(model: Model, scope: Scope, known: _Known) -> Iterator[tuple[Source, bool]]:
+    """The same in a graph and its bodies; adds the graph's values to those that are known."""
+    for index, node in enumerate(scope.owner.node):
+        entering = _Known()
+        if is_loop(node):
+            form = LoopForm.from_node(node, model.opset())
+            outer = {name: one.initial for name, one in unchanged(form).items()}
+            outer |= {one.body_input: one.tensor for one in form.scanned}
+            entering |= dict.fromkeys({one.body_input for one in form.carried} - {*outer})
+            entering |= {name: known[fed] for name, fed in outer.items() if fed in known}
+        for body in scope.inner(index):
+            yield from _multipliers(model, body, known | entering)
+        op, traits = op_of(node), traits_of(node)
+        moves = traits.only_moves and traits.values is Values.EXACT and op != "Concat"
+        reads = node.input[:1] if moves else scoping.free_names(node)
+        states = [name for name in reads if known.get(name, ()) is None]
+        source = known.get(reads[-1 if op == "Sub" else 0]) if reads else None
+        if source and (moves or (op in _GATES and not states)):
+            name, ops = source
+            known |= dict.fromkeys(node.output, (name, ops if moves else (op, *ops)))
+        elif states:
+            known |= dict.fromkeys(node.output)
+            shapes = {dims_of(model.types.of(scope, name)) for name in (*states, *node.output)}
+            factors = filter(None, map(known.get, node.input if op in _PRODUCTS else ()))
+            yield from ((factor, op != "Mul" or len(shapes - {None}) > 1) for factor in factors)
 
 
 def _reads_of(model: Model, place: Place) -> list[str]:
