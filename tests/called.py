@@ -1,0 +1,43 @@
+"""The whole program, called in this process: Python takes longer to start than most commands to run."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from subprocess import CompletedProcess
+from unittest.mock import patch
+
+from passes.__main__ import main
+from passes.cli import running
+
+
+def called(
+    *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> CompletedProcess[bytes]:
+    """What `python -m passes ARGUMENTS` prints and exits with, in the current folder.
+
+    `env` is added to the environment. What the program leaves unhandled is raised.
+    """
+    streams = [io.TextIOWrapper(io.BytesIO(read), "utf-8") for read in (stdin, b"", b"")]
+    code: object = None
+    with (
+        patch.dict(os.environ, env or {}),
+        patch.multiple("sys", argv=["passes", *arguments]),
+        patch.multiple("sys", **dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))),
+        patch.multiple(running, _FAILURES=[], _WRITTEN=set()),
+    ):
+        try:
+            main()
+        except SystemExit as left:
+            code = left.code
+    assert isinstance(code, int)
+    _, stdout, stderr = [_bytes(stream) for stream in streams]
+    return CompletedProcess(arguments, code, stdout, stderr)
+
+
+def _bytes(stream: io.TextIOWrapper) -> bytes:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue()
