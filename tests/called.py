@@ -1,4 +1,4 @@
-"""The whole program, called in this process: Python takes longer to start than most commands to run."""
+"""The whole program, called in this process: Python takes longer to start than most commands."""
 
 from __future__ import annotations
 
