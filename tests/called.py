@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from subprocess import CompletedProcess
 from unittest.mock import patch
@@ -34,6 +36,13 @@ def called(
     assert isinstance(code, int)
     _, stdout, stderr = [_bytes(stream) for stream in streams]
     return CompletedProcess(arguments, code, stdout, stderr)
+
+
+def called_elsewhere(*arguments: str) -> None:
+    """The same in a process of its own, with other hashes of strings; it must exit with 0."""
+    command = [sys.executable, "-m", "passes", *arguments]
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}  # that of tests is random
+    subprocess.run(command, check=True, env=environment, capture_output=True, timeout=120)
 
 
 def _bytes(stream: io.TextIOWrapper) -> bytes:
