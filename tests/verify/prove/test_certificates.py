@@ -57,7 +57,13 @@ def checked(pair: str, change: Callable[[dict[str, Any]], object]) -> None:
     Certificate.read(json.dumps(values)).check(*sides(before), 20)
 
 
-@pytest.mark.parametrize("part", SAMPLE)
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(part, marks=[pytest.mark.slow] * part.startswith("unroll-partial"))
+        for part in SAMPLE
+    ],
+)
 def test_certificates_of_golden_pairs_hold(part: str) -> None:
     held = 0
     for path in golden_pairs(part)[:12]:
