@@ -81,6 +81,7 @@ _SHARING = (
     "check",
     "cli",
     "converters",
+    "docs",
     "engine",
     "onnxruntime",
     "rules",
@@ -91,6 +92,7 @@ _SHARING = (
     "test_golden",
     "test_optimize",
     "test_options",
+    "test_readme",
 )
 
 

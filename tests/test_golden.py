@@ -1,7 +1,7 @@
 """Golden models: every case is rewritten and compared with its file.
 
 What a file shows was executed before and after when `--update-golden` wrote it. All cases are
-executed anew with `--slow`, of which every twentieth is not slow.
+executed anew with `--slow`, of which every fortieth is not slow.
 
 `golden_models/<pipeline>/<case>.before.onnxtxt` becomes `<case>.after.onnxtxt`;
 `<case>.refused.onnxtxt` is refused. Options and the expected code stand in the model's metadata:
@@ -64,7 +64,7 @@ def test_rewrites_as_the_golden_model_says(path: Path, request: pytest.FixtureRe
     assert as_text(session.run(model).model) + "\n" == after.read_text().replace(NO_NAME, "")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("path", BEFORE, ids=case_name)
 def test_answers_as_before(path: Path) -> None:
     verified(path)

@@ -115,6 +115,7 @@ def loads(model: onnx.ModelProto) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)  # each text with each command and each choice of dims
 @pytest.mark.parametrize("dims", [{"T": 5, "B": 4}, {"T": 5}, {"B": 4}, {"T": 1, "B": 3}])
 @pytest.mark.parametrize("command", [passes.unroll, passes.optimize])
 @pytest.mark.parametrize("text", [MISTAKEN, MISTAKEN_LOOP])

@@ -72,6 +72,7 @@ def test_the_branch_that_an_input_decides_is_all_that_is_left() -> None:
     assert "  bound: fast: bool -> the constant True\n" in result.report.to_text()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "command",
     [passes.upgrade, passes.lower, passes.raise_, passes.unroll, passes.hoist, passes.optimize],

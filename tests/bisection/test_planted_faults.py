@@ -184,12 +184,14 @@ def test_a_planted_fault_is_the_first_to_differ(fault: Fault) -> None:
     assert found.alone
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_is_found_without_names(fault: Fault) -> None:
     found = first(parser.parse_model(MODEL), renamed(planted(fault)))
     assert (found.after.path, tuple(found.after.iterations)) == (fault.path, fault.iterations)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_is_found_where_a_scan_became_a_loop(fault: Fault) -> None:
     found = first(parser.parse_model(MODEL), passes.lower(planted(fault), verify=False).model)
@@ -197,6 +199,7 @@ def test_it_is_found_where_a_scan_became_a_loop(fault: Fault) -> None:
     assert found.before.path == fault.before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_is_found_where_loops_are_written_out(fault: Fault) -> None:
     """What differs is told as it is in the iteration of the loop of which it is a copy."""

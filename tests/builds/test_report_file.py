@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -19,6 +17,7 @@ from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
 from passes.testing import as_model
 from tests.builds.test_batch import NEGATED
 from tests.builds.test_config import FULL
+from tests.called import called
 
 FAST = ("--executor", "reference")
 
@@ -37,10 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> tuple[int, bytes]:
-    """A process of its own: what is wrong with the command line is told there alone."""
-    command = [sys.executable, "-m", "passes", *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-    assert b"Traceback" not in done.stderr
+    done = called(*arguments)
     return done.returncode, done.stdout
 
 
@@ -78,14 +74,8 @@ def test_stdout_is_for_one_thing(folder: Path) -> None:
     code, said = run("simplify", "m.onnx", "-o", "-", *FAST)
     assert code == DONE
     assert said == Path("m.simplified.onnx").read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-m", "passes", "simplify", "-", *FAST],
-        input=Path("m.onnx").read_bytes(),
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
-    assert done.stdout == said
+    done = called("simplify", "-", *FAST, stdin=Path("m.onnx").read_bytes())
+    assert (done.returncode, done.stdout) == (DONE, said)
     assert done.stderr.startswith(b"stdin: opset 21, ")
 
 

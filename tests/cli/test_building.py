@@ -69,7 +69,7 @@ def test_a_new_project(folder: Path) -> None:
     assert "(from the cache)\n" in said
     lines = Path("build/results.jsonl").read_text().splitlines()
     assert [json.loads(line)["cached"] for line in lines] == [True, True]
-    assert "2 models, 0.0" not in run("run", "--no-cache")[1]
+    assert "2 models, 0.0" not in run("run", "-j", "1", "--no-cache")[1]
     assert "1 model, 1 from the cache" in run("run", "nets/loop.onnx")[1]
     assert "1 model, 1 from the cache" in run("run", "default", "--shard", "2/2")[1]
 
@@ -127,8 +127,8 @@ def test_a_name_that_is_neither_pipeline_nor_path() -> None:
 
 
 def test_a_command_takes_many_models() -> None:
-    many = ("nets", "--out-dir", "out", "--results", "rows.jsonl", "-j", "2", *FAST)
-    code, said, errors = run("simplify", *many)
+    many = ("nets", "--out-dir", "out", "--results", "rows.jsonl", *FAST)
+    code, said, errors = run("simplify", *many, "-j", "2")
     assert (code, errors) == (DONE, "")
     assert "  written         1\n  unchanged       1\n" in said
     assert Path("out/loop.onnx").exists()

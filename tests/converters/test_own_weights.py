@@ -57,6 +57,7 @@ def test_at_ir_3_it_is_an_input_no_more() -> None:
     assert scoping.input_names(result.model.graph) == ["h", "x"]
 
 
+@pytest.mark.sampled(3)  # each model, each opset
 @pytest.mark.parametrize("opset", [9, 21])
 @pytest.mark.parametrize(
     "model", [cells("y", "y2"), cells("y", more="z = MatMul (h, W)")], ids=["two scans", "a node"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import onnx
@@ -12,6 +10,7 @@ import pytest
 
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED, USAGE
 from passes.testing import as_model
+from tests.called import called
 from tests.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain
 
 FAST = ("--executor", "reference")
@@ -38,10 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "passes", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
+    done = called(*arguments)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def heading(path: str = "r.html") -> str:

@@ -101,6 +101,7 @@ def _value(number: Affine, held: Mapping[str, int]) -> int:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_what_is_known_of_a_number_holds_as_numbers_wrap(seed: int) -> None:
     draw = random.Random(seed)

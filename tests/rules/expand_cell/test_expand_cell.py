@@ -146,7 +146,7 @@ COMBINATIONS = [
 ]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize(("operator", "direction", "on"), COMBINATIONS)
 def test_every_attribute_and_input(
     executors: Executors, operator: str, direction: str, on: tuple[str, ...]
@@ -210,6 +210,7 @@ def test_an_rnn_may_name_two_activations_forwards(executors: Executors) -> None:
     assert_same(executors, model_of(RNN, {"hidden_size = 4": attributes}), forms=["scan"])
 
 
+@pytest.mark.sampled(3)  # each opset once, each operator twice or more
 @pytest.mark.parametrize("opset", [9, 10, 11, 13, 14, 18, 22])
 @pytest.mark.parametrize("text", [RNN, GRU, LSTM], ids=["RNN", "GRU", "LSTM"])
 def test_every_opset(executors: Executors, text: str, opset: int) -> None:
@@ -368,14 +369,14 @@ def test_an_rnn_is_a_scan_where_that_is_quicker(
         "w": draw.standard_normal((1, width, 3)).astype(np.float32),
         "r": draw.standard_normal((1, width, width)).astype(np.float32) / width,
     }
-    result = passes.optimize(as_model(text), values=weights, verify_budget=10)
+    result = passes.optimize(as_model(text), values=weights, verify=False)
     found = operators(result.model)
     assert [name for name in found if name in ("RNN", "Scan")] == [operator]
 
 
 def test_an_rnn_with_computed_weights_stays() -> None:
     text = changed(ONE_TANH, {"WIDTH": "128", "ROWS": "4"})
-    assert "RNN" in operators(passes.optimize(as_model(text)).model)
+    assert "RNN" in operators(passes.optimize(as_model(text), verify=False).model)
 
 
 def test_an_rnn_whose_roundings_grow_until_its_states_change_sign() -> None:

@@ -51,7 +51,7 @@ def back(text: str, form: str, values: Mapping[str, Array]) -> Result:
     return passes.simplify(model, rules=["recognize-cell"], verify=False)
 
 
-@pytest.mark.sampled(100)
+@pytest.mark.sampled(301)  # of each form some
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("operator", "direction", "on"), COMBINATIONS)
 def test_the_operator_comes_back(
@@ -92,7 +92,7 @@ def assert_operator(
 BOTH_WAYS = [one for one in COMBINATIONS if one[1] == "bidirectional"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize(("operator", "direction", "on"), BOTH_WAYS)
 def test_both_directions_come_back_as_one_operator(
     executors: Executors, operator: str, direction: str, on: tuple[str, ...]

@@ -306,23 +306,26 @@ SCAN_8 = """<ir_version: 4, opset_import: ["" : 8]>
             t = Sub (r, s) u = Mul (s, r) }> (n, h, x) }"""
 
 
+@pytest.mark.parametrize(
+    "seeds", [range(5), pytest.param(range(5, 17), marks=pytest.mark.slow)], ids=["few", "more"]
+)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_means_what_the_executor_does(name: str) -> None:
+def test_means_what_the_executor_does(name: str, seeds: range) -> None:
     model = onnx.parser.parse_model(
         f'<ir_version: 10, opset_import: ["" : 21]> g {OPERATORS[name]}'
     )
     compared = 0
-    for seed in range(12):
+    for seed in seeds:
         with suppress(NotProvable):  # such as a Reshape to -1 beside a size that is 0 here
             assert disagreement(model, drawn(model, seed)) == ""
             compared += 1
-    assert compared >= 7
+    assert compared > len(seeds) / 2
 
 
 @pytest.mark.parametrize("text", [SCAN_8, OLD_CLIP])
 def test_old_operators(text: str) -> None:
     model = onnx.parser.parse_model(text)
-    for seed in range(40):
+    for seed in range(20):
         assert disagreement(model, drawn(model, seed)) == ""
 
 
