@@ -82,6 +82,11 @@ class UpgradedScan:
         return self.strategy in ("vectorize", "mask")
 
     @property
+    def _only_row(self) -> bool:
+        """True if the batch is one row, which runs by itself."""
+        return self.strategy == "unroll" and self.scan.batch == 1
+
+    @property
     def _masked(self) -> bool:
         """True if masks alone end the rows."""
         return self.strategy == "mask"
@@ -136,13 +141,17 @@ class UpgradedScan:
         scan = self.scan
         if self._assumed("valid-inputs") or (self.strategy == "nest" and not times):
             return scan
-        conditions = same_sizes(self.author, scan, times=times)
+        compared = scan
+        if self._only_row:  # each input is read by a Squeeze, which fails itself, but the lengths
+            lengths = [size for size in scan.batches if size == scan.form.lengths]
+            compared = replace(scan, batches=(1, *lengths))
+        conditions = same_sizes(self.author, compared, times=times)
         if not conditions:
             return scan
         author, first = self.author, scan.sequences[0]
         with author.serving(GUARD_SIZES):
             agree = spelling.both(author, conditions)
-            if self.strategy == "unroll" and scan.batch == 1:  # a Squeeze will read it
+            if self._only_row:  # a Squeeze will read it
                 known = guards.guarded(author, first, agree, scan.sequence_types[0])
             else:
                 known = guards.must(author, first, agree)

@@ -44,11 +44,8 @@ def must(author: Author, value: str, condition: str) -> str:
 
 
 def must_count(author: Author, value: str, condition: str) -> str:
-    """Sizes or counts (int64 vector), or a failure of the whole model where `condition` is false.
-
-    A 0 that is added is guarded: onnxruntime fuses a Reshape with a Squeeze after it.
-    """
-    return author.op("Add", value, must(author, author.ints(0), condition))
+    """Sizes or counts (int64), or a failure of the whole model where `condition` is false."""
+    return guarded(author, value, condition, TensorProto.INT64)
 
 
 def must_all(author: Author, value: str, conditions: str) -> str:
@@ -148,7 +145,7 @@ class Guard:
 
 
 def guard_of(node: NodeProto, producer: Producer, constant: Constant, dims: Shapes) -> Guard | None:
-    """The guard that `must` (and so `must_count`) or `guarded` wrote as a node; None for others."""
+    """The guard that `must` or `guarded` (and so `must_count`) wrote as a node; None for others."""
     if op_of(node) == "Reshape" and len(node.input) == 2:
         return _impossible_shape(node, producer, constant, dims)
     if op_of(node) == "Gather":

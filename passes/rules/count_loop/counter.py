@@ -102,7 +102,8 @@ class Counter:
         if self.form.trip_count or not endless:
             return self._limited(count, _size(comparisons, same))
         with self.author.serving(GUARD_COUNT):
-            return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
+            finite = self.author.op("Less", count, self.author.int(ENDLESS))
+            return guards.must_count(self.author, count, finite)
 
     def _at_most(
         self,
@@ -160,13 +161,8 @@ class Counter:
         author = self.author
         with author.serving(GUARD_FLOATS):
             count = self._scalar(count) if count == self.form.trip_count else count
-            exact = author.op("Not", author.op("Greater", count, author.int(most)))
-            return self._must(count, exact)
-
-    def _must(self, count: str, condition: str) -> str:
-        """The count, or a failure where a condition does not hold."""
-        vector = spelling.unsqueeze(self.author, count, 0)
-        return spelling.squeeze(self.author, guards.must_count(self.author, vector, condition), 0)
+            exact = author.op("Less", count, author.int(most + 1))
+            return guards.must_count(author, count, exact)
 
     def _if_started(self, count: str) -> str:
         assert self.form.condition is not None

@@ -111,8 +111,12 @@ class Counting:
         zero = (start if comparison.upwards else comparison.bound).number == 0
         distance = high if zero else author.op("Sub", high, low)
         sizes = start.at_least(0) and comparison.bound.at_least(0)  # their distance does not wrap
-        if (zero or sizes) and negative and comparison.strict and step == 1:
-            return distance, False
+        if (zero or sizes) and negative and comparison.strict:
+            if step == 1:
+                return distance, False
+            if comparison.upwards and not self._may_wrap(comparison):  # nor does what is added
+                most = author.op("Add", distance, author.int(step - 1))
+                return author.op("Div", most, author.int(step)), False
         if comparison.strict:
             holds = author.op("Greater", high, low)
             less = author.op("Sub", distance, author.int(1)) if step > 1 else distance

@@ -62,11 +62,12 @@ class BlockBody:
         replace_all(graph.node, nodes)
         del graph.output[:]
         own = {}
-        for row in collected:
-            own[row.body_output] = names.fresh(f"{row.body_output}/own")
-            graph.node.append(
-                helper.make_node("Identity", [row.body_output], [own[row.body_output]])
-            )
+        computed = {name for node in nodes for name in node.output}
+        computed -= {one.body_output for one in carried}
+        for name in (row.body_output for row in collected):
+            own[name] = name if name in computed else names.fresh(f"{name}/own")
+            if name not in computed:  # each output of a body is a value of its own
+                graph.node.append(helper.make_node("Identity", [name], [own[name]]))
         for name in (*(one.body_output for one in carried), *own):
             graph.output.add(name=own.get(name, name), type=body.rows.types[name])
         rows = tuple(replace(row, body_output=own[row.body_output]) for row in collected)

@@ -11,30 +11,36 @@ from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.types.value_types import dims_of, elem_type_of
 
+#: What returns its input as it is, if that is the only one.
+_JOINS = ("Concat", "Max", "Min", "Sum")
 
-@register("drop-copies", considers=nodes_of("Cast", "Slice"), optional=True)
+
+@register("drop-copies", considers=nodes_of("Cast", "Slice", *_JOINS), optional=True)
 def drop_copies(site: Site) -> Edit:
-    """Read a tensor of a body as it is where a Slice takes all of it, or a Cast keeps its type.
+    """Read a tensor of a body as it is where a Slice, a Cast or a Concat returns it unchanged.
 
     Before, in a body, where rows is float[T,2,8]:
 
         <int64[1] start = {0}, int64[1] end = {9223372036854775807}, int64 axis = {0}>
         all = Slice (rows, start, end, axis)
         row = Gather <axis = 1> (all, i)
-        y = Cast <to = 1> (row)
+        cast = Cast <to = 1> (row)
+        y = Concat <axis = 0> (cast)
 
     After:
 
         all = Identity (rows)
         row = Gather <axis = 1> (all, i)
-        y = Identity (row)
+        cast = Identity (row)
+        y = Identity (cast)
 
-    Exporters write `x[:, i]` so, and cast states to the type they have. Nodes outside of bodies
-    stay, and so does a Slice of a value of a Loop's body, whose rank may be another one than is
-    declared.
+    Exporters write `x[:, i]` so, cast states to the type they have, and join a single index. Nodes
+    outside of bodies stay, and so does a Slice of a value of a Loop's body, whose rank may be
+    another one than is declared.
     """
     node = site.node
-    if site.scope.outer is None or not (_keeps_type if op_of(node) == "Cast" else _takes_all)(site):
+    is_copy = {"Cast": _keeps_type, "Slice": _takes_all}.get(op_of(node), _is_single)
+    if site.scope.outer is None or not is_copy(site):
         raise NothingToDo
     same = NodeProto(op_type="Identity", input=node.input[:1], output=list(node.output))
     return Edit((same,), note=f"{node.input[0]!r} as it is")
@@ -42,6 +48,10 @@ def drop_copies(site: Site) -> Edit:
 
 def _keeps_type(site: Site) -> bool:
     return elem_type_of(site.type_of(site.node.input[0])) == attribute(site.node, "to", 0) != 0
+
+
+def _is_single(site: Site) -> bool:
+    return len(site.node.input) == 1
 
 
 def _takes_all(site: Site) -> bool:

@@ -124,8 +124,7 @@ class Peeling(EitherWay):
         if others and not self._valid_inputs:
             with author.serving(GUARD_SIZES):
                 same = [author.op("Equal", first, other) for other in others]
-                counted = guards.must_count(author, sizes[0], spelling.both(author, same))
-            return spelling.squeeze(author, counted, 0)
+                return guards.must_count(author, first, spelling.both(author, same))
         return first
 
     def _started(self) -> str:
