@@ -11,16 +11,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy, as the command does
 
-from passes.verify.executor import Executor
 from passes.verify.installed import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from tests.onnxruntime_at_hand import at_hand
 
 pytest_plugins = ["tests.pages.browsing"]
 
@@ -78,49 +76,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 #: Where each test only wants to know that a rewrite is right: onnxruntime need not start for each.
 _SHARING = (
     "analysis",
+    "binding",
+    "bisection",
     "check",
     "cli",
     "converters",
     "docs",
     "engine",
+    "measuring",
     "onnxruntime",
+    "pages",
     "rules",
+    "streaming",
+    "targets",
     "vectorize",
     "writing",
-    "test_dims",
+    "test_advice",
     "test_exported",
     "test_golden",
     "test_optimize",
     "test_options",
     "test_readme",
+    "test_session",
 )
 
 
-@pytest.fixture(scope="session")
-def shared_onnxruntime() -> Iterator[OnnxRuntimeExecutor]:
-    """A process of onnxruntime that many verifications use, one after the other."""
-    executor = OnnxRuntimeExecutor()
-    yield executor
-    executor.close()
+@pytest.fixture(scope="session", autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    at_hand().close()
 
 
 @pytest.fixture(autouse=True)
-def onnxruntime_at_hand(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    shared_onnxruntime: OnnxRuntimeExecutor,
-) -> None:
+def onnxruntime_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let verification in these tests use that process, in place of one for each session."""
     where = request.path.relative_to(Path(__file__).parent)
-    if not where.as_posix().startswith(_SHARING) or not OnnxRuntimeExecutor.available():
-        return
-
-    @contextmanager
-    def chosen(which: str) -> Iterator[list[Executor]]:
-        executors: dict[str, Executor] = {
-            "reference": ReferenceExecutor(keep=2),
-            "onnxruntime": shared_onnxruntime,
-        }
-        yield [executor for name, executor in executors.items() if which in ("both", name)]
-
-    monkeypatch.setattr("passes.verify.rewrites.verifying.executors", chosen)
+    if where.as_posix().startswith(_SHARING) and OnnxRuntimeExecutor.available():
+        monkeypatch.setattr("passes.verify.installed._KEPT", [at_hand()])

@@ -20,6 +20,7 @@ from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.writing import spelling
 from passes.writing.author import Author
+from tests.onnxruntime_at_hand import at_hand
 
 FOLDER = Path(__file__).parents[2] / "golden_models"
 HEAD = '<ir_version: 6, opset_import: ["" : 8]>'
@@ -87,8 +88,8 @@ def test_what_lies_behind_the_length_is_not_looked_up() -> None:
 def test_a_row_of_length_0_runs_in_onnxruntime_where_nothing_is_carried(opset: int) -> None:
     model = upgraded(NO_STATE, opset=opset, batch="nest", robust=True)
     feeds = {"lens": np.array([2, 0]), "x": np.ones((2, 2, 2), np.float32)}
-    with OnnxRuntimeExecutor() as executor:
-        got = executor.run(model, feeds).outputs["z"]
+    executor = at_hand()
+    got = executor.run(model, feeds).outputs["z"]
     np.testing.assert_array_equal(got, [[[-1, -1], [-1, -1]], [[0, 0], [0, 0]]])
 
 
@@ -110,8 +111,8 @@ def test_a_negative_zero_that_is_read_reaches_the_quotient() -> None:
     model = upgraded(path.read_text(), opset=21)
     x = np.array([[[-0.0, 2]], [[1, -0.0]]], np.float32)
     feeds = {"lens": np.array([1, 1]), "h": np.ones((2, 2), np.float32), "x": x}
-    with OnnxRuntimeExecutor() as executor:
-        got = executor.run(model, {**feeds, "i": np.zeros((2, 1), np.int64)}).outputs["y"]
+    executor = at_hand()
+    got = executor.run(model, {**feeds, "i": np.zeros((2, 1), np.int64)}).outputs["y"]
     np.testing.assert_array_equal(got, [[-np.inf, 0.5], [1, -np.inf]])
 
 
@@ -119,8 +120,8 @@ def test_a_negative_zero_that_is_read_reaches_the_quotient() -> None:
 def test_no_time_steps_fail_in_onnxruntime_and_do_not_end_it() -> None:
     model = upgraded(RAGGED, opset=21)
     feeds = {"lens": np.zeros(2, np.int64), "h": np.ones((2, 2), np.float32)}
-    with OnnxRuntimeExecutor() as executor, pytest.raises(ModelFailed):
-        executor.run(model, {**feeds, "x": np.ones((2, 0, 2), np.float32)})
+    with pytest.raises(ModelFailed):
+        at_hand().run(model, {**feeds, "x": np.ones((2, 0, 2), np.float32)})
 
 
 @pytest.mark.parametrize("batch", ["vectorize", "mask", "nest"])
@@ -149,8 +150,8 @@ def test_there_may_be_nothing_to_run(sizes: tuple[int, int], batch: str, robust:
     expected = outputs_of(as_model(RAGGED), **feeds)
     answers = [outputs_of(model, **feeds)]
     if robust and OnnxRuntimeExecutor.available():
-        with OnnxRuntimeExecutor() as executor:
-            answers.append(executor.run(model, feeds).outputs)
+        executor = at_hand()
+        answers.append(executor.run(model, feeds).outputs)
     for answer in answers:
         assert {name: value.size for name, value in answer.items()} == {
             name: value.size for name, value in expected.items()

@@ -37,15 +37,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.sampled(2)  # one of each kind
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
         ("--dim", ["index.html"]),
         ("dim", ["index.html"]),
-        ("--shape", ["index.html"]),
-        ("--max-nodes", ["library.html"]),
         ("max_nodes", ["library.html"]),
+        ("--max-nodes", ["library.html"]),
         ("too-many-nodes", ["library.html"]),
+        ("--shape", ["index.html"]),
         ("option -batch", ["other.html"]),
     ],
 )

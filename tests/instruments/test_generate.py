@@ -15,13 +15,13 @@ from passes.check import check
 from passes.ir import scope
 from passes.ir.model import Model
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.installed import OnnxRuntimeExecutor
 from tests.instruments.generate.choices import Choices
 from tests.instruments.generate.feeds import draw
 from tests.instruments.generate.model import Generated, generate
 from tests.instruments.generate.odd import KINDS
 from tests.instruments.generate.reduce import reduce
 from tests.instruments.generate.values import RARE
+from tests.onnxruntime_at_hand import at_hand
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(60)
@@ -48,13 +48,13 @@ def test_a_model_is_valid(seed: int) -> None:
 
 def test_nearly_all_models_run_on_what_is_drawn_for_them() -> None:
     failed = []
-    with OnnxRuntimeExecutor() as executor:
-        for seed in SEEDS:
-            generated = of_seed(seed)
-            try:
-                executor.run(generated.model, draw(generated, 0), timeout=10)
-            except (ModelFailed, CannotRun):  # an empty sequence is read, a kernel is missing
-                failed.append(seed)
+    executor = at_hand()
+    for seed in SEEDS:
+        generated = of_seed(seed)
+        try:
+            executor.run(generated.model, draw(generated, 0), timeout=10)
+        except (ModelFailed, CannotRun):  # an empty sequence is read, a kernel is missing
+            failed.append(seed)
     assert len(failed) <= len(SEEDS) // 6, failed
 
 

@@ -138,6 +138,7 @@ def test_a_large_body_is_cut(opened: Opened, tmp_path: Path) -> None:
     assert 0.0 < opened.work_of(page) < QUICK
 
 
+@pytest.mark.sampled(4)  # a script and a long name in each run
 @pytest.mark.parametrize("name", HOSTILE, ids=["script", "quote", "template", "unicode", "long"])
 def test_hostile_names(name: str, opened: Opened, tmp_path: Path) -> None:
     path = tmp_path / "r.html"

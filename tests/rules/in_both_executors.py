@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from onnx import ModelProto
 
 from passes.verify.executor import Executor, ModelFailed
-from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
+from tests.onnxruntime_at_hand import at_hand
 
 
-@contextmanager
-def both_executors() -> Iterator[tuple[Executor, Executor]]:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield ReferenceExecutor(), onnxruntime
+def both_executors() -> tuple[Executor, Executor]:
+    return ReferenceExecutor(), at_hand()
 
 
 def tensors(
@@ -30,12 +27,10 @@ def tensors(
 
 def run_both(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """What a model gives, executor by executor."""
-    with both_executors() as executors:
-        return [tensors(executor, model, feeds) for executor in executors]
+    return [tensors(executor, model, feeds) for executor in both_executors()]
 
 
 def assert_both_fail(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> None:
-    with both_executors() as executors:
-        for executor in executors:
-            with pytest.raises(ModelFailed):
-                executor.run(model, feeds)
+    for executor in both_executors():
+        with pytest.raises(ModelFailed):
+            executor.run(model, feeds)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from passes.verify.executor import Executor
-from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
+from tests.onnxruntime_at_hand import at_hand
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[list[Executor]]:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
+def both() -> list[Executor]:
+    return [ReferenceExecutor(), at_hand()]

@@ -31,8 +31,8 @@ from passes.verify.executor import (
     Outcome,
     TookTooLong,
 )
-from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
+from tests.onnxruntime_at_hand import at_hand
 from tests.verification import Verification, verify
 from tests.written import changed
 
@@ -303,8 +303,8 @@ class TestSemantics:
         one = model(text, opset=opset)
         alone = verify(one, one, executors=[REFERENCE])
         assert alone.verdict == "not-compared"
-        with OnnxRuntimeExecutor() as ort:
-            found = verify(one, one, executors=[REFERENCE, ort])
+        ort = at_hand()
+        found = verify(one, one, executors=[REFERENCE, ort])
         assert found.verdict == "verified"
         assert found.tallies["reference"].compared < found.tallies["onnxruntime"].compared
         (note,) = found.notes
@@ -408,12 +408,12 @@ class TestWhoseFault:
 
     @pytest.mark.parametrize("executors", [1, 2])
     def test_that_only_the_rewritten_model_has_is_a_mismatch(self, executors: int) -> None:
-        with OnnxRuntimeExecutor() as ort:
-            found = verify(
-                self.scan("g, float[3] i", "i = Identity(h)"),
-                self.scan("g, float[3] h", ""),
-                executors=[REFERENCE, ort][-executors:],
-            )
+        ort = at_hand()
+        found = verify(
+            self.scan("g, float[3] i", "i = Identity(h)"),
+            self.scan("g, float[3] h", ""),
+            executors=[REFERENCE, ort][-executors:],
+        )
         assert found.verdict == "mismatch"
         assert found.reason.startswith("onnxruntime, ")
 

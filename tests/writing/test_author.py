@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.writing import guards, spelling
 from passes.writing.author import Author
+from tests.onnxruntime_at_hand import at_hand
 
 Array = npt.NDArray[Any]
 #: The opsets at which some spelling changes, and the oldest and a newest one.
@@ -24,11 +25,10 @@ IR_VERSIONS = {9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 16: 8, 18: 8, 21: 10}
 
 
 @pytest.fixture(scope="module")
-def ort() -> Iterator[OnnxRuntimeExecutor]:
+def ort() -> OnnxRuntimeExecutor:
     if not OnnxRuntimeExecutor.available():
         pytest.skip("onnxruntime is not installed")
-    with OnnxRuntimeExecutor() as executor:
-        yield executor
+    return at_hand()
 
 
 def an_author(opset: int = 16, prefix: str = "") -> Author:

@@ -22,8 +22,8 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.rule import Site
 from passes.testing import as_model
-from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
+from tests.onnxruntime_at_hand import at_hand
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -266,20 +266,20 @@ def _check(loops: Sequence[While], draws: int) -> int:
     """Compare loops with what `count-loop` makes of them; answers how many it counted."""
     counted = 0
     draw = random.Random(5)
-    with OnnxRuntimeExecutor() as onnxruntime:
-        for loop in loops:
-            (first, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(loop.model))
-            counted += bool(first.rewritten)
-            for position in range(draws if first.rewritten else 0):
-                feeds = loop.drawn(draw)
-                trips = loop.trips(feeds)
-                if trips is None:
-                    continue
-                taken = {value.name: feeds[value.name] for value in loop.model.graph.input}
-                for model in (first.proto, loop.model) if not position else (first.proto,):
-                    for executor in (ReferenceExecutor(), onnxruntime)[: 1 if position else 2]:
-                        rows = np.asarray(executor.run(model, taken).outputs["all"])
-                        assert rows.shape == (trips,), (loop, feeds, executor.name)
+    onnxruntime = at_hand()
+    for loop in loops:
+        (first, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(loop.model))
+        counted += bool(first.rewritten)
+        for position in range(draws if first.rewritten else 0):
+            feeds = loop.drawn(draw)
+            trips = loop.trips(feeds)
+            if trips is None:
+                continue
+            taken = {value.name: feeds[value.name] for value in loop.model.graph.input}
+            for model in (first.proto, loop.model) if not position else (first.proto,):
+                for executor in (ReferenceExecutor(), onnxruntime)[: 1 if position else 2]:
+                    rows = np.asarray(executor.run(model, taken).outputs["all"])
+                    assert rows.shape == (trips,), (loop, feeds, executor.name)
     return counted
 
 

@@ -34,12 +34,12 @@ def test_both_branches_answer_the_same() -> None:
     most = limit(after)
     assert 8 <= most < 500
     points = np.random.default_rng(0).integers(-4, 5, (300, 64)).astype(np.float32)
-    with both_executors() as executors:
-        for size in (0, 1, most, most + 1, 2 * most):
-            feeds = {"x": np.resize(points, (size, 64)), "points": points}
-            expected = tensors(executors[0], KNN, feeds)["y"]
-            for executor in executors:
-                assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
+    executors = both_executors()
+    for size in (0, 1, most, most + 1, 2 * most):
+        feeds = {"x": np.resize(points, (size, 64)), "points": points}
+        expected = tensors(executors[0], KNN, feeds)["y"]
+        for executor in executors:
+            assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
 
 
 def test_a_second_run_finds_nothing() -> None:
@@ -94,7 +94,7 @@ def test_a_scan_over_each_row_becomes_one_however_long_rows_are(work: str) -> No
         "h0": np.array([1, -1], np.float32),
         "w": np.array([[1, 2], [-1, 0.5]], np.float32),
     }
-    with both_executors() as executors:
-        expected = tensors(executors[0], model, feeds)["y"]
-        for executor in executors:
-            assert np.allclose(tensors(executor, after, feeds)["y"], expected, atol=1e-5)
+    executors = both_executors()
+    expected = tensors(executors[0], model, feeds)["y"]
+    for executor in executors:
+        assert np.allclose(tensors(executor, after, feeds)["y"], expected, atol=1e-5)

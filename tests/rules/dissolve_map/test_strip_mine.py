@@ -76,10 +76,10 @@ def test_both_forms_answer_the_same() -> None:
     draw = np.random.default_rng(0)
     shapes = {"x": (512, 16), "points": (60, 16), "w": (60,)}
     feeds = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-    with both_executors() as executors:
-        expected = tensors(executors[0], before, feeds)["y"]
-        for executor in executors:
-            assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
+    executors = both_executors()
+    expected = tensors(executors[0], before, feeds)["y"]
+    for executor in executors:
+        assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 64, 65, 200, 520, 521])
@@ -91,10 +91,10 @@ def test_an_unknown_size(rows: int) -> None:
         "x": draw.integers(-4, 5, (rows, 16)).astype(np.float32),
         "points": draw.integers(-4, 5, (60, 16)).astype(np.float32),
     }
-    with both_executors() as executors:
-        expected = tensors(executors[0], before, feeds)["y"]
-        for executor in executors:
-            assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
+    executors = both_executors()
+    expected = tensors(executors[0], before, feeds)["y"]
+    for executor in executors:
+        assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
 
 
 def test_a_second_run_finds_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -82,9 +82,8 @@ Executors = tuple[Executor, Executor]
 
 
 @pytest.fixture(name="executors", scope="module")
-def _executors() -> Iterator[Executors]:
-    with both_executors() as both:
-        yield both
+def _executors() -> Executors:
+    return both_executors()
 
 
 def assert_same(

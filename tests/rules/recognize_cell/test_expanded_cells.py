@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -36,9 +36,8 @@ FIVE_STEPS |= {"[2,3,3] x": "[2,5,3] x", "[2,3,1,4] y": "[2,5,1,4] y", "[2,3,2,4
 
 
 @pytest.fixture(name="executors", scope="module")
-def _executors() -> Iterator[Executors]:
-    with both_executors() as both:
-        yield both
+def _executors() -> Executors:
+    return both_executors()
 
 
 def back(text: str, form: str, values: Mapping[str, Array]) -> Result:

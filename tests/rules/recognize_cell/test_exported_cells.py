@@ -33,7 +33,7 @@ CELLS = {
     "torch/script_cell.opset13": "LSTM",
 }
 #: Verified in every run; the others with `--slow`.
-QUICK = ("jax/cell_lstm.opset21", "jax/cell_gru_rows.opset21", "tensorflow/v1_cell_ragged.opset18")
+QUICK = ("jax/cell_lstm.opset21", "tensorflow/v1_cell_ragged.opset18")
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_product_of_many_factors_is_given_up() -> None:
     assert (found.code, found.detail) == ("budget", "a product of whole numbers has too many parts")
 
 
-@pytest.mark.parametrize("many", [60, 200])
+@pytest.mark.parametrize("many", [60, pytest.param(200, marks=pytest.mark.slow)])
 def test_extremes_of_extremes_end_within_the_budget(many: int) -> None:
     """The range of each is that of its parts, found once."""
     nodes = " ".join(
