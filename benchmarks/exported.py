@@ -1,4 +1,4 @@
-"""Every exported model with control flow, optimized with `--allow-reassociation`: onnxruntime, one
+"""Every exported model with control flow, optimized: onnxruntime, one
 thread, against the original, with all free sizes at 8 and at 64."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def measure(bench: Bench) -> None:
 
 def _compare(bench: Bench, name: str, model: Model, ratios: dict[str, float]) -> None:
     """The ratio of a model at each of the sizes, unless it stays as it is."""
-    ours = passes.optimize(model.proto, verify=False, allow_reassociation=True).model
+    ours = passes.optimize(model.proto, verify=False).model
     if ours is model.proto:
         return
     drawer = Drawer(tuple(inputs(model.proto.graph)), 0, model_hints(model))

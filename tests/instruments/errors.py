@@ -3,7 +3,7 @@
     python -m tests.instruments.errors [STEPS ...] [--only NAME]
 
 Each architecture of `benchmarks/suite_recurrences.py` runs in onnxruntime before and after
-`optimize --allow-reassociation`, and in a loop in float64. For each condition it prints the ratio
+`optimize`, and in a loop in float64. For each condition it prints the ratio
 of the two errors of the worst output, as root of the mean square over three draws and as largest
 element, and how many elements are NaN or infinite in one of the two alone. The last lines are the
 worst of all.
@@ -121,7 +121,7 @@ def ratio(name: str, steps: int, condition: Condition, sizes: Mapping[str, int] 
         if _role(step, one.name) == _DECAY and _DECAY in condition:
             value = condition[_DECAY](draw, numpy_helper.to_array(one).astype(np.float64)[None])[0]
             one.CopyFrom(numpy_helper.from_array(value.astype(np.float32), one.name))
-    after = passes.optimize(model, allow_reassociation=True, verify=False).model
+    after = passes.optimize(model, verify=False).model
     runs = []
     for number in range(_DRAWS):
         drawn = {}

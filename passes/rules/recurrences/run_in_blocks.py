@@ -44,9 +44,10 @@ def run_in_blocks(site: Site) -> Edit:
     iterations one by one where a number is NaN or infinite, or a decay is too strong for the
     products. What is left after the last whole block runs one by one, too.
 
-    Sums of floats are regrouped, which needs `--allow-reassociation`. They are not where the
-    elements of a state have decays of their own, and products alone read it (Mamba): its axes are
-    turned, and its steps written out, in the order of the loop.
+    Sums of floats are regrouped, which `optimize` for onnxruntime allows without `--keep-order`,
+    and for other targets with `--allow-reassociation`. They are not where the elements of a state
+    have decays of their own, and products alone read it (Mamba): its axes are turned, and its
+    steps written out, in the order of the loop.
 
     Refuses:
     - `opset-too-old`: the opset is below 13, or below 14 and a size is unknown
