@@ -18,7 +18,7 @@ SUM = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[B,2] h, float[T,B,2] x) => (float[B,2] y) {
     y = Scan <num_scan_inputs = 1, body = b (float[B,2] s, float[B,2] e) => (float[B,2] t) {
         t = Add (s, e) }> (h, x) }"""
-FEW = ("--budget", "0.2", "--runtime", "onnxruntime")
+FEW = ("--budget", "0.05", "--runtime", "onnxruntime")
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,8 @@ def test_a_rewrite_is_measured() -> None:
     measured = json.loads(Path("m.json").read_text())["measured"]
     assert measured["files"] == ["sum.onnx", "sum.onnx"]
     assert " in onnxruntime (" in said
-    code, _, errors = run(*given[:2], "-o", "other.onnx", *given[4:], "--require-gain", "1000")
+    others = (*given[:2], "-o", "other.onnx", *given[4:], "--no-verify")
+    code, _, errors = run(*others, "--require-gain", "1000")
     assert code == NOT_PRODUCED
     assert not Path("other.onnx").exists()
     assert "--require-gain asks for 1000x" in errors
