@@ -31,6 +31,8 @@ Outcome = Literal["rewritten", "refused"]
 _FEW_UNREACHED = 3
 #: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
+#: The codes of what applies and is not done.
+_LEFT = frozenset({NOT_VERIFIED, INVALID, "few-iterations"})
 #: The code of what keeps the iterations of a loop from running at once.
 _IN_TURN = "carries"
 #: Codes that tell nothing of a loop, unless a newer opset helps.
@@ -186,8 +188,9 @@ class Record:
 
     @property
     def tells(self) -> bool:
-        """True if a refusal is of a rule that was asked for, or would be lifted by an option."""
-        return self.asked or bool(self.lifted_by) or self.code in (NOT_VERIFIED, INVALID)
+        """True if a refusal is of a rule that was asked for or that does apply, or would be lifted
+        by an option."""
+        return self.asked or bool(self.lifted_by) or self.code in _LEFT
 
     @classmethod
     def not_held(cls, path: str, kind: str, code: str, sentence: str) -> Record:
