@@ -226,7 +226,7 @@ _ALL = (
     Schedule("upgrade", (UPGRADE,)),
     _Converting("convert", (_INLINE, CONVERT)),
     Schedule("lower", (_FIRST, _alone("lower-scan"))),
-    Schedule("raise", (_FIRST, _RAISE), aims=("raise-loop",)),
+    Schedule("raise", (_FIRST, _RAISE), aims=("count-loop", "raise-loop")),
     Schedule("unroll", (_FIRST, _alone("unroll"))),
     Schedule("expand", (_FIRST, _CELLS)),
     Schedule("peel", (_FIRST, _alone("peel"))),

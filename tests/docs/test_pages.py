@@ -18,7 +18,18 @@ from tests.transcripts import Shell, timeless
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "```" in page.read_text())
 #: Pages whose commands take seconds.
-LONG = {"bisect", "build", "mismatch", "npu", "own-rule", "proof", "reroll", "scan-8", "streaming"}
+LONG = {
+    "bisect",
+    "build",
+    "mismatch",
+    "npu",
+    "own-rule",
+    "proof",
+    "reroll",
+    "scan-8",
+    "streaming",
+    "tutorial",
+}
 BLOCK = re.compile(
     r"(?P<mark><!-- not run: .+? -->\n)?"
     r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n'
