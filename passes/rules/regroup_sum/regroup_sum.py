@@ -162,7 +162,7 @@ class _Kinds:
             return NothingToDo()
         name = sums.nodes[found[0].root].output[0]
         if self.site.options.allow_reassociation:
-            sentence = "are no small constants, and their sum may overflow where the loop's do not"
+            sentence = "are no small constants, so their sum may overflow where the loop does not"
             return self.site.refused("overflow", f"several terms of {name!r} {sentence}", name)
         return self.site.refused(
             "reassociation",

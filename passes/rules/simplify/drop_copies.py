@@ -51,7 +51,10 @@ def _keeps_type(site: Site) -> bool:
 
 
 def _is_single(site: Site) -> bool:
-    return len(site.node.input) == 1
+    if op_of(site.node) != "Concat" or len(site.node.input) != 1:
+        return len(site.node.input) == 1
+    dims, axis = dims_of(site.type_of(site.node.input[0])), attribute(site.node, "axis", 0)
+    return dims is not None and -len(dims) <= axis < len(dims)  # else it fails
 
 
 def _takes_all(site: Site) -> bool:
