@@ -22,8 +22,8 @@ def test_no_mutant_that_differs_is_proven() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
 def test_mutants_are_drawn_alike_and_of_every_kind() -> None:
-    drawn = list(islice(mutants(0), 20))
-    again = list(islice(mutants(0), 20))
+    drawn = list(islice(mutants(0), 60))
+    again = list(islice(mutants(0), 60))
     assert [(one.name, one.text) for one in drawn] == [(one.name, one.text) for one in again]
     assert {one.kind for one in drawn} == {
         change.kind for one in drawn for change in changes(one.outcome)

@@ -15,9 +15,10 @@ from passes.rules.recurrences.linear_states import LOG_ADD_EXP, LinearState, Rea
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.types.value_types import elem_type_of
 
-#: The types that onnxruntime multiplies, and those of elements.
+#: The types of matrices that onnxruntime multiplies, of elements that are added, and of elements.
 _PRODUCTS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+_NUMBERS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64)
+_ELEMENTS = (*_NUMBERS, TensorProto.BOOL)
 
 #: As many states may feed each other.
 _MOST_COUPLED = 2
@@ -86,7 +87,7 @@ def _state(finder: StateFinder, carried: Carried) -> LinearState | None:
 def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | None:
     """The form of a state; None where it depends on others in another way."""
     form = finder.body.form
-    kind = elem_type_of(finder.body.rows.types.get(carried.body_input))
+    kind = _kind(finder, carried)
     if kind not in _ELEMENTS or not finder.keeps_shape(carried):
         return None
     others = [other.body_output for other in form.carried if other is not carried]
@@ -151,7 +152,9 @@ def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementFor
         name = pending.pop()
         if name in group:
             continue
-        if len(group) == _MOST_COUPLED or not finder.keeps_shape(unsolved[name]):
+        if len(group) == _MOST_COUPLED or _kind(finder, unsolved[name]) not in _NUMBERS:
+            raise NotLinear
+        if not finder.keeps_shape(unsolved[name]):
             raise NotLinear
         group[name] = finder.coupled(unsolved[name])
         pending += group[name][1]
@@ -171,6 +174,10 @@ def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementFor
 
 def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:
     return [read for name, read in reads.items() if name in used]
+
+
+def _kind(finder: StateFinder, carried: Carried) -> int:
+    return elem_type_of(finder.body.rows.types.get(carried.body_input))
 
 
 def _used(finder: StateFinder, wanted: Iterable[str], stop: set[str]) -> set[str]:
