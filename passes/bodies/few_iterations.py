@@ -32,6 +32,7 @@ from passes.ir.live import dependents, live
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
+from passes.operators.cells import RECURRENT
 from passes.rule import Site
 from passes.types.value_types import FLOATS, elem_type_of
 
@@ -48,7 +49,7 @@ _FREE = ("Constant", "Identity")
 #: a loop copies each time.
 _HEAVY = frozenset(
     {
-        *("Einsum", "GRU", "LSTM", "RNN", "QLinearMatMul", "QLinearConv"),
+        *("Einsum", *RECURRENT, "QLinearMatMul", "QLinearConv"),
         *("Concat", "ScatterElements", "ScatterND", "SequenceInsert"),
     }
 )

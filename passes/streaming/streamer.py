@@ -19,9 +19,9 @@ from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.operators.cells import RECURRENT
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
-    RECURRENT,
     CannotStream,
     Count,
     Flow,

@@ -16,6 +16,7 @@ from passes.ir import scope
 from passes.ir.attributes import attribute
 from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import called_key, function_key, op_of
+from passes.operators.cells import RECURRENT
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.arrays import is_float
 
@@ -74,7 +75,7 @@ def recurs(model: ModelProto) -> bool:
 def _carries_floats(node: NodeProto) -> bool:
     """Return whether a node is a loop that carries floats, or values that may be floats."""
     op = op_of(node)
-    if op in ("LSTM", "GRU", "RNN"):
+    if op in RECURRENT:
         return True
     if op not in ("Scan", "Loop"):
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 #: Operators by element of one input whose attributes are all that they mean besides.
@@ -20,20 +20,6 @@ COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
 LOGIC = ("And", "Or", "Xor", "Not")
 _REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 REDUCTIONS = tuple(f"Reduce{name}" for name in _REDUCED)
-#: The activations of RNN, GRU and LSTM, with their parameters.
-ACTIVATIONS: Mapping[str, Sequence[str]] = {
-    "Affine": ("alpha", "beta"),
-    "Elu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "LeakyRelu": ("alpha",),
-    "Relu": (),
-    "ScaledTanh": ("alpha", "beta"),
-    "Sigmoid": (),
-    "Softplus": (),
-    "Softsign": (),
-    "Tanh": (),
-    "ThresholdedRelu": ("alpha",),
-}
 
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:

@@ -1,0 +1,1 @@
+"""Facts about operators, which all read but the reference executor."""
