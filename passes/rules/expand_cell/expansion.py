@@ -118,12 +118,8 @@ class Expansion:
 
     def _loops(self) -> list[CellLoop]:
         """Write what the loop of each direction reads."""
-        form, author = self.form, self.author
-        x = (
-            author.op("Transpose", form.operands.x, perm=[1, 0, 2])
-            if form.batch_first
-            else form.operands.x
-        )
+        form, author, x = self.form, self.author, self.form.operands.x
+        x = author.op("Transpose", x, perm=[1, 0, 2]) if form.batch_first else x
         mask = self._mask()
         return [
             CellLoop(
