@@ -1,1 +1,1 @@
-"""Facts about operators, which all read but the reference executor."""
+"""What each operator is: a table, with a file for each family."""
