@@ -82,7 +82,7 @@ def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
     size = write.op("Cast", spelling.scalar_size(write, x, frames.axis), to=TensorProto.INT32)
     none = write.value(np.zeros((), np.int32))
     inputs[LENGTHS] = write.op("Clip", write.op("Sub", lengths, done.input), none, size)
-    write.op("Add", done.input, inputs[4], outputs=[done.output])
+    write.op("Add", done.input, inputs[LENGTHS], outputs=[done.output])
     empty = write.op("Equal", inputs[LENGTHS], none)
     return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
 

@@ -122,11 +122,10 @@ def _lengths(
     inputs: Sequence[ValueInfoProto],
 ) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
-    if op_of(node) in RECURRENT:
-        operands = Operands.of(node)
+    if op_of(node) in RECURRENT and (lengths := Operands.of(node).lengths):
         axis = 1 if attribute(node, "layout", 0) else 0
-        rows = [dims_of(value.type) or () for value in inputs if value.name == operands.x]
-        return operands.lengths, next((found[axis] for found in rows if found), None)
+        rows = [dims_of(value.type) or () for value in inputs if value.name == node.input[0]]
+        return lengths, next((found[axis] for found in rows if found), None)
     if not is_loop(node):
         return "", None
     form = LoopForm.from_node(node, opset)
