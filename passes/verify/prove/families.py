@@ -14,10 +14,6 @@ UNARY = tuple(
     """.split()  # noqa: SIM905  # a table
 )
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
-#: Those that broadcast from opset 8 on.
-WITHOUT_BROADCASTING = frozenset({"Max", "Min", "Sum", "Mean"})
-COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
-LOGIC = ("And", "Or", "Xor", "Not")
 _REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 REDUCTIONS = tuple(f"Reduce{name}" for name in _REDUCED)
 #: The activations of RNN, GRU and LSTM, with their parameters.
