@@ -66,8 +66,8 @@ def test_functions_of_numpy_compute_what_the_operators_do(op: str) -> None:
     operands = OPERANDS.get(op, (FLOATS[:, None], FLOATS))
     names = [f"x{n}" for n in range(len(operands))]
     node = helper.make_node(op, names, ["y"])
-    results = ReferenceEvaluator(node).run(None, dict(zip(names, operands, strict=True)))
-    found, expected = NUMPY[op](*operands), np.asarray(results[0])
+    (result,) = ReferenceEvaluator(node).run(None, dict(zip(names, operands, strict=True)))
+    found, expected = NUMPY[op](*operands), np.asarray(result)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
 

@@ -114,6 +114,7 @@ def _not(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return 1 - high, 1 - low
 
 
+#: The function of intervals that each operator is.
 _FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] = {
     "Identity": _same,
     "Squeeze": _same,
