@@ -58,7 +58,7 @@ def document() -> str:
 
 
 def _counted(steps: Iterable[Step | StepDown]) -> str:
-    kinds = Counter(_kind(step) for step in steps)
+    kinds = Counter(kind_of(step) for step in steps)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
 
@@ -68,12 +68,12 @@ def _row(key: tuple[str, int], up: Step | None, down: StepDown) -> str:
 
 
 def _cell(step: Step | StepDown) -> str:
-    explained = _explained(step)
-    escaped = explained.replace("|", "\\|")
-    return f"*{_kind(step)}*: {escaped}" if escaped else f"*{_kind(step)}*"
+    escaped = explained(step).replace("|", "\\|")
+    return f"*{kind_of(step)}*: {escaped}" if escaped else f"*{kind_of(step)}*"
 
 
-def _kind(step: Step | StepDown) -> str:
+def kind_of(step: Step | StepDown) -> str:
+    """The kind of a step, in one or two words."""
     match step:
         case Identical() | IdenticalDown():
             return "identical"
@@ -86,7 +86,8 @@ def _kind(step: Step | StepDown) -> str:
     return "refused"
 
 
-def _explained(step: Step | StepDown) -> str:
+def explained(step: Step | StepDown) -> str:
+    """What a step does, or why there is none; empty if the kind tells all."""
     match step:
         case Identical() | IdenticalDown():
             return step.because

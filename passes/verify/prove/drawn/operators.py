@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -104,6 +104,20 @@ _NO_ARITHMETIC = (
 )
 #: In place of an output that a kernel leaves out.
 _LEFT_OUT = np.zeros(0)
+
+
+def way_of(op: str) -> str:
+    """How an operator becomes terms; empty if that is tried: by its kernel, where this is plain
+    arithmetic, or by the function of its schema."""
+    ways: Mapping[str, Container[str]] = {
+        "handed on": _HANDS_ON,
+        "moved": _MOVES,
+        "from sizes": _OF_SHAPES,
+        "element by element": _ELEMENTWISE,
+        "row by row": _REDUCES | _BY_ROWS,
+        "sums of products": ("MatMul",),
+    }
+    return next((way for way, known in ways.items() if op in known), "")
 
 
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:

@@ -1,0 +1,99 @@
+"""What is known of operators as data: the JSON file holds just this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from passes.json_values import as_json
+
+#: The version of the JSON file: a field may be added within it, none is removed or renamed.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A cell of the table of operators: `value` as it is written there, and what it means."""
+
+    column: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether a part of this tool can do something with an operator, and how, or what becomes of
+    the operator otherwise. `file`: the source of what does it, if that is about this operator."""
+
+    name: str
+    holds: bool
+    note: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class VersionSteps:
+    """A version of an operator, with the step to it from the version before, and the step back;
+    empty if conversion does not take that step."""
+
+    version: int
+    up: str
+    down: str
+
+
+@dataclass(frozen=True)
+class ElementTypes:
+    """The types that a type variable of an operator may be; `lacked` are those of them for which no
+    release of onnxruntime has a kernel."""
+
+    variable: str
+    types: Sequence[str]
+    lacked: Sequence[str]
+
+
+@dataclass(frozen=True)
+class AtTarget:
+    """Whether a target takes an operator: `refusal` is empty, or tells why it takes no node."""
+
+    target: str
+    refusal: str
+
+
+@dataclass(frozen=True)
+class KnownOperator:
+    """An operator: `name` is `my::Add` in another domain than ONNX's. `version` is the one that all
+    but `versions` is about, 0 if the installed onnx has no document of it; if the operator is
+    `deprecated` it is the last one before that."""
+
+    name: str
+    version: int
+    deprecated: bool
+    versions: Sequence[VersionSteps]
+    traits: Sequence[Trait]
+    abilities: Sequence[Ability]
+    types: Sequence[ElementTypes]
+    targets: Sequence[AtTarget]
+
+    def to_text(self) -> str:
+        """All of it for people, in parts."""
+        from passes.support.text import text_of
+
+        return text_of(self)
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Operators, by name."""
+
+    operators: Sequence[KnownOperator]
+    schema_version: int = VERSION
+
+    def to_json(self) -> str:
+        """All of it as JSON, of the schema `passes/builds/operators-1.schema.json`."""
+        return as_json(asdict(self), indent=2) + "\n"
+
+    def to_text(self) -> str:
+        """A table for people, a line for each operator."""
+        from passes.support.text import table_of
+
+        return table_of(self.operators)
