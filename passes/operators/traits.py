@@ -50,22 +50,22 @@ class Fails(Word):
     `Traits.fixed` must be known in any case.
     """
 
-    NEVER = "never", "on none, whatever they are"
+    NEVER = "never", "on no values"
     STRINGS = "strings", "on those that are not numbers"
     INTEGERS = "integers", "on 0, and on negative exponents"
     INDICES = "indices", "on those that are out of bounds"
     EMPTY = "empty", "where a row has no element"
     NO_ROWS = "no-rows", "onnxruntime's process ends where the first input has no element"
-    OPEN = ".", "it is unknown on which"
+    OPEN = ".", "on unknown values"
 
 
 class Folds(Word):
     """The inputs for which all executors agree to the bit, so that it may be folded."""
 
-    ANY = "any", "all"
-    INTEGERS = "integers", "integers"
-    FLOATS = "floats", "floats and integers: IEEE 754 defines the result, but for the bits of NaN"
-    NEVER = ".", "none"
+    ANY = "any", "constants of any type"
+    INTEGERS = "integers", "constants that are integers"
+    FLOATS = "floats", "integers and floats: IEEE 754 defines the result, but for the bits of NaN"
+    NEVER = ".", "none: executors may differ"
 
 
 class Values(Word):

@@ -270,17 +270,18 @@ def _drawn(of: _Looked) -> _Answer:
     )
 
 
-def _rounds(of: _Looked) -> _Answer:
-    rounds = traits_of(of.node).rounds
-    return rounds is Rounds.NEVER, rounds.meaning
+def _told_by_row(holds: Callable[[Traits], bool]) -> Callable[[_Looked], _Answer]:
+    """An answer that a row of the table of operators gives."""
+    otherwise = "has no row in passes/operators"
+    return lambda of: (holds(traits_of(of.node)), "" if of.name in TRAITS else otherwise)
 
 
 #: The answers of all parts, by the name of the column.
 _ABILITIES: dict[str, Callable[[_Looked], _Answer]] = {
     "up": _up,
     "down": _down,
-    "safe": lambda of: (traits_of(of.node).fails is Fails.NEVER, traits_of(of.node).fails.meaning),
-    "exact": _rounds,
+    "safe": _told_by_row(lambda row: row.fails is Fails.NEVER),
+    "exact": _told_by_row(lambda row: row.rounds is Rounds.NEVER),
     "batches": _batches,
     "streams": lambda of: _by(
         rule_of(of.node), "by a rule", "refused: reads frames, and has no rule for these"

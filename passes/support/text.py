@@ -56,7 +56,7 @@ def _parts(one: KnownOperator) -> Mapping[str, Sequence[Sequence[str]]]:
         "what it is": [[trait.column, trait.value, trait.meaning] for trait in one.traits],
         "what is done with it": done,
         f"steps of versions {', '.join(f'{step.version}' for step in one.versions)}": steps,
-        "types, and those without a kernel of onnxruntime": types,
+        "types, and those for which no release of onnxruntime has a kernel": types,
         "targets": [[at.target, at.refusal or answer(True)] for at in one.targets],
     }
 
