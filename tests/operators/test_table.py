@@ -38,8 +38,8 @@ def test_each_operator_has_a_row_and_each_row_an_operator() -> None:
     assert TRAITS.keys() <= _ALL
     without, known = _NEWEST.keys() - TRAITS.keys(), set(_UNKNOWN.split())
     assert without <= known, (
-        f"{', '.join(sorted(without - known))}: no row in passes/operators: add one, or the name to "
-        "_UNKNOWN here; CONTRIBUTING.md, 'A new operator'"
+        f"{', '.join(sorted(without - known))}: no row in passes/operators: add one, or the name "
+        "to _UNKNOWN here; CONTRIBUTING.md, 'A new operator'"
     )
     assert known <= without, "what has a row is not in _UNKNOWN"
 
