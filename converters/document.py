@@ -58,7 +58,7 @@ def document() -> str:
 
 
 def _counted(steps: Iterable[Step | StepDown]) -> str:
-    kinds = Counter(kind_of(step) for step in steps)
+    kinds = Counter(_kind(step) for step in steps)
     return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
 
@@ -68,12 +68,16 @@ def _row(key: tuple[str, int], up: Step | None, down: StepDown) -> str:
 
 
 def _cell(step: Step | StepDown) -> str:
-    escaped = explained(step).replace("|", "\\|")
-    return f"*{kind_of(step)}*: {escaped}" if escaped else f"*{kind_of(step)}*"
+    kind, colon, rest = told(step).replace("|", "\\|").partition(": ")
+    return f"*{kind}*{colon}{rest}"
 
 
-def kind_of(step: Step | StepDown) -> str:
-    """The kind of a step, in one or two words."""
+def told(step: Step | StepDown) -> str:
+    """The kind of a step, and what it does, or why there is none, if the kind does not tell all."""
+    return ": ".join(filter(None, (_kind(step), _explained(step))))
+
+
+def _kind(step: Step | StepDown) -> str:
     match step:
         case Identical() | IdenticalDown():
             return "identical"
@@ -86,8 +90,7 @@ def kind_of(step: Step | StepDown) -> str:
     return "refused"
 
 
-def explained(step: Step | StepDown) -> str:
-    """What a step does, or why there is none; empty if the kind tells all."""
+def _explained(step: Step | StepDown) -> str:
     match step:
         case Identical() | IdenticalDown():
             return step.because

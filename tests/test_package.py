@@ -28,7 +28,7 @@ PUBLIC = [
     *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
     *("Result", "Site", "bisect", "check_target", "close", "compare", "convert", "expand"),
-    *("hoist", "inspect", "known_operator", "known_operators", "lower", "lowest_opset"),
+    *("hoist", "inspect", "known_operators", "lower", "lowest_opset"),
     *("optimize", "prove", "raise_", "register", "reroll", "run", "simplify", "stream", "unroll"),
     "upgrade",
 ]

@@ -37,20 +37,13 @@ def _operators(name: str | None, **given: Any) -> None:
     to newer and older opsets, its types, and the targets that take it. A cell of the table is `yes`
     or `-`; docs/operators.md explains the columns.
     """
-    from passes.support.operators import Operators
-    from passes.support.reading import known_operator, known_operators
+    from passes.support.reading import known_operators
 
     options = options_from(Shown, given)
     with failing():
         check_report(options.json, [])
-        if name is None:
-            found = known_operators(opset=options.opset, domain=options.domain)
-            text = found.to_text()
-        else:
-            spelled = f"{options.domain}::{name}" if options.domain else name
-            one = known_operator(spelled, opset=options.opset)
-            found, text = Operators([one]), one.to_text()
-    beside(options.json)(text)
+        found = known_operators(name or "", opset=options.opset, domain=options.domain)
+    beside(options.json)(found.to_text(whole=bool(name)))
     if options.json is not None:
         write(options.json, found.to_json())
 

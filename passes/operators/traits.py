@@ -93,8 +93,10 @@ class Traits:
     """A row, which holds for all versions. Where nothing is known, the default, nothing may be
     relied on.
 
-    The meaning of a column is told with its type, that of a word with the word. Of the columns of
-    positions, `counting` names outputs, the others name inputs.
+    The meaning of a column is told with its type, that of a word with the word. `fixed`: it may
+    fail unless these are omitted or known. `indices` count elements, `axes` axes. `deciding`:
+    besides whole numbers after the first input. Columns of positions name inputs, `counting`
+    outputs.
     """
 
     shape: Shape = Shape.OTHER
@@ -103,33 +105,19 @@ class Traits:
     folds: Folds = Folds.NEVER
     values: Values = Values.ROUNDS
     rounds: Rounds = Rounds.INSIDE
-    fixed: Annotated[
-        Sequence[int],
-        "inputs that are axes, sizes or lengths: it may fail unless these are omitted or known",
-    ] = ()
+    fixed: Annotated[Sequence[int], "inputs that have to be known: axes, sizes, lengths"] = ()
     moves: Annotated[Sequence[int], "inputs that it moves without computing"] = ()
-    indices: Annotated[
-        Sequence[int], "inputs of numbers that may count from the end of an axis of elements"
-    ] = ()
+    indices: Annotated[Sequence[int], "inputs that may count from the end of an axis"] = ()
     vectors: Annotated[Sequence[int], "inputs that are lists: tensors of one axis"] = ()
-    deciding: Annotated[
-        Sequence[int],
-        "inputs that decide the size of an output, besides whole numbers after the first input",
-    ] = ()
-    counting: Annotated[
-        Sequence[int], "outputs of numbers that are never negative: sizes and positions"
-    ] = ()
-    compares: Annotated[
-        str, "the signs of the difference of its operands, of `<=>`, for which a comparison is true"
-    ] = ""
+    deciding: Annotated[Sequence[int], "inputs that decide the size of an output"] = ()
+    counting: Annotated[Sequence[int], "outputs that are sizes or positions, from 0 on"] = ()
+    compares: Annotated[str, "the signs of the difference, of `<=>`, for which it is true"] = ""
     since: Annotated[int, "the first version that broadcasts"] = 1
-    axes: Annotated[
-        bool, "the inputs that are `fixed` may count from the end of the axes, or of an axis"
-    ] = False
+    axes: Annotated[bool, "its `fixed` inputs may count from the end of the axes or an axis"] = (
+        False
+    )
     apart: Annotated[bool, "a row is reduced by itself"] = False
-    commutes: Annotated[
-        bool, "its two operands may change places without another bit, NaN aside"
-    ] = False
+    commutes: Annotated[bool, "its two operands may change places: same bits, but of NaN"] = False
     logic: Annotated[bool, "it takes truth values"] = False
     draws: Annotated[bool, "it draws random numbers; Dropout, in training"] = False
     tensors: Annotated[bool, "its outputs are no sequences, optionals or maps"] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from passes.json_values import as_json
@@ -52,18 +52,11 @@ class ElementTypes:
 
 
 @dataclass(frozen=True)
-class AtTarget:
-    """Whether a target takes an operator: `refusal` is empty, or tells why it takes no node."""
-
-    target: str
-    refusal: str
-
-
-@dataclass(frozen=True)
 class KnownOperator:
     """An operator: `name` is `my::Add` in another domain than ONNX's. `version` is the one that all
     but `versions` is about, 0 if the installed onnx has no document of it; if the operator is
-    `deprecated` it is the last one before that."""
+    `deprecated` it is the last one before that. `targets` tells why each target takes no node of
+    it; empty if it takes some."""
 
     name: str
     version: int
@@ -72,13 +65,7 @@ class KnownOperator:
     traits: Sequence[Trait]
     abilities: Sequence[Ability]
     types: Sequence[ElementTypes]
-    targets: Sequence[AtTarget]
-
-    def to_text(self) -> str:
-        """All of it for people, in parts."""
-        from passes.support.text import text_of
-
-        return text_of(self)
+    targets: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -92,8 +79,8 @@ class Operators:
         """All of it as JSON, of the schema `passes/builds/operators-1.schema.json`."""
         return as_json(asdict(self), indent=2) + "\n"
 
-    def to_text(self) -> str:
-        """A table for people, a line for each operator."""
-        from passes.support.text import table_of
+    def to_text(self, *, whole: bool = False) -> str:
+        """A line for each operator, or the `whole` that is known of each."""
+        from passes.support.text import table_of, text_of
 
-        return table_of(self.operators)
+        return "\n\n".join(map(text_of, self.operators)) if whole else table_of(self.operators)

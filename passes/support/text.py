@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from passes.columns import aligned
 from passes.support.operators import KnownOperator
 
 
 def cells_of(one: KnownOperator) -> Mapping[str, str]:
     """The cells of an operator by column: its version, what can be done with it, and the number of
     targets that take it."""
-    taken = sum(not at.refusal for at in one.targets)
     held = {ability.name: answer(ability.holds) for ability in one.abilities}
-    return {"version": f"{one.version or '-'}", **held, "targets": f"{taken}/{len(one.targets)}"}
+    taken = f"{sum(not refusal for refusal in one.targets.values())}/{len(one.targets)}"
+    return {"operator": one.name, "version": f"{one.version or '-'}", **held, "targets": taken}
 
 
 def answer(holds: bool) -> str:
@@ -22,46 +23,33 @@ def answer(holds: bool) -> str:
 
 def table_of(operators: Sequence[KnownOperator]) -> str:
     """A line for each operator, below the columns."""
-    rows = [{"operator": one.name, **cells_of(one)} for one in operators]
-    return "\n".join(_aligned([[*rows[0]], *([*row.values()] for row in rows)]))
+    rows = [cells_of(one) for one in operators]
+    return "\n".join(aligned([[*rows[0]], *([*row.values()] for row in rows)], indent=""))
 
 
 def text_of(one: KnownOperator) -> str:
     """All that is known of an operator, in parts."""
-    version = f"-{one.version}" if one.version else ""
-    lines = [f"{one.name}{version}{', deprecated' * one.deprecated}"]
-    for title, rows in _parts(one).items():
-        lines += [title, *(f"  {line}" for line in _aligned(rows))] if rows else []
-    return "\n".join(lines)
-
-
-def _parts(one: KnownOperator) -> Mapping[str, Sequence[Sequence[str]]]:
-    done = [
-        [each.name, answer(each.holds), ", ".join(filter(None, (each.note, each.file)))]
-        for each in one.abilities
-    ]
-    steps = [
-        [f"{step.version}", way, told]
-        for step in one.versions
-        for way, told in (("up", step.up), ("down", step.down))
-        if told
-    ]
-    types = [
-        [kind.variable, taken, " ".join(names)]
-        for kind in one.types
-        for taken, names in (("takes", kind.types), ("no kernel", kind.lacked))
-        if names
-    ]
-    return {
+    versions = ", ".join(f"{step.version}" for step in one.versions)
+    ways = [(f"{step.version}", {"up": step.up, "down": step.down}) for step in one.versions]
+    taken = [(kind.variable, {"takes": kind.types, "lacks": kind.lacked}) for kind in one.types]
+    parts: Mapping[str, Sequence[Sequence[str]]] = {
         "what it is": [[trait.column, trait.value, trait.meaning] for trait in one.traits],
-        "what is done with it": done,
-        f"steps of versions {', '.join(f'{step.version}' for step in one.versions)}": steps,
-        "types, and those for which no release of onnxruntime has a kernel": types,
-        "targets": [[at.target, at.refusal or answer(True)] for at in one.targets],
+        "what is done with it": [
+            [each.name, answer(each.holds), ", ".join(filter(None, (each.note, each.file)))]
+            for each in one.abilities
+        ],
+        f"steps of versions {versions}": [
+            [version, way, told] for version, both in ways for way, told in both.items() if told
+        ],
+        "types, and those that kernels of onnxruntime lack in each release": [
+            [name, what, " ".join(all_)]
+            for name, both in taken
+            for what, all_ in both.items()
+            if all_
+        ],
+        "targets": [[target, refusal or answer(True)] for target, refusal in one.targets.items()],
     }
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines, in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines = [f"{one.name}-{one.version}".removesuffix("-0") + ", deprecated" * one.deprecated]
+    for title, rows in parts.items():
+        lines += [title, *aligned(rows)] if rows else []
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from onnx import TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import called_key, op_of, plain_domain
+from passes.ir.operators import HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.targets import control_flow, operators
 from passes.targets.finding import Finding, verdict
@@ -114,14 +114,9 @@ def _open_dims(kind: TypeProto) -> Iterable[str]:
 
 def unsupported(op: str, version: int, profile: Profile) -> str:
     """Why a target takes no node of a version of an operator; empty if it takes some of them."""
-    branches = profile.if_.taken or profile.if_.constant
-    holders = {"If": branches, "Loop": profile.loop.taken, "Scan": profile.scan.taken}
     if field := _untaken(op, profile):
         return f"{field} are not taken"
-    if op in holders:
-        taken = holders[op] and op not in profile.refused
-        return "" if taken else "the operator is not taken"
-    listing = profile.listing(op)
+    listing = profile.listing(op) if op not in HOLDERS else None
     other = operators.other_version(version, listing, profile) if listing is not None else ""
     return operators.unlisted(op, profile) or other
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 import onnx.defs
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from passes.check.wording import element
 from passes.ir.attributes import text
 from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
 from passes.targets.finding import Finding
 from passes.targets.profile import OperatorSupport, Profile
@@ -28,7 +29,7 @@ def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     """Yield the findings at a node."""
     node = place.node
     for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):
-        kind = _name_of(number)
+        kind = element(number)
         yield Finding("type", place.path, op_of(node), f"the element type {kind} is not taken")
         return
     if found := unlisted(op_of(node), profile):
@@ -41,7 +42,8 @@ def unlisted(op: str, profile: Profile) -> str:
     """The sentence about an operator that a target lacks, empty if it has it."""
     if not profile.lacks(op):
         return ""
-    return f"the operator is not {'taken' if op in profile.refused else 'listed'}"
+    refused = op in HOLDERS or op in profile.refused
+    return f"the operator is not {'taken' if refused else 'listed'}"
 
 
 def other_version(version: int, operator: OperatorSupport, profile: Profile) -> str:
@@ -62,7 +64,7 @@ def _of_operator(
         yield Finding("operator-version", place.path, name, sentence, sure)
     number = _element_type(model, place)
     if operator.types and number and number not in _numbers(operator.types):
-        sentence = f"the element type {_name_of(number)} is not taken"
+        sentence = f"the element type {element(number)} is not taken"
         yield Finding("type", place.path, name, sentence, sure)
     constants = Constants(model, place.scope)
     for position in operator.constant_inputs:
@@ -164,7 +166,3 @@ def _element_type(model: Model, place: Place) -> int:
 def _numbers(types: Sequence[str]) -> list[int]:
     known = dict(TensorProto.DataType.items())
     return [known[name.upper()] for name in types if name.upper() in known]
-
-
-def _name_of(number: int) -> str:
-    return str(TensorProto.DataType.Name(number)).lower()

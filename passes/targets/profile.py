@@ -184,8 +184,10 @@ class Profile:
 
     def lacks(self, op: str) -> bool:
         """Return whether the target takes no such operator."""
+        branches = self.if_.taken or self.if_.constant
+        held = {"If": branches, "Loop": self.loop.taken, "Scan": self.scan.taken}
         listed = not self.operators or op in _NO_KERNELS or self.listing(op) is not None
-        return op in self.refused or not listed
+        return op in self.refused or not held.get(op, listed)
 
     @property
     def form(self) -> Target:

@@ -30,12 +30,12 @@ what is done with it
   batches   yes  by a rule, passes/vectorize/ops/elementwise.py
   streams   yes  by a rule, passes/streaming/frame_by_frame.py
   executes  yes  by onnx's kernel
-  proves    yes  for all sizes, passes/verify/prove/operators/elementwise.py
-  drawn     yes  element by element
+  proves    yes  by a model, passes/verify/prove/operators/elementwise.py
+  drawn     yes
   folds     yes
   integers  -
   sizes     yes
-types, and those for which no release of onnxruntime has a kernel
+types, and those that kernels of onnxruntime lack in each release
   T  takes  bool
 targets
 """
@@ -83,4 +83,6 @@ def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_wrong_usage() -> None:
     assert "the nearest are Gather, " in fails(USAGE, "operators", "gather")
-    assert "no operator of the domain 'my'" in fails(USAGE, "operators", "--domain", "my")
+    assert "no operator of the domain 'my'; the nearest are " in fails(
+        USAGE, "operators", "--domain", "my"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -69,18 +69,11 @@ _NO_ARITHMETIC = (
 _LEFT_OUT = np.zeros(0)
 
 
-def way_of(op: str) -> str:
-    """How an operator becomes terms; empty if that is tried: by its kernel, where this is plain
-    arithmetic, or by the function of its schema."""
-    ways: Mapping[str, Container[str]] = {
-        "handed on": _HANDS_ON,
-        "moved": _MOVES,
-        "from sizes": _OF_SHAPES,
-        "element by element": _ELEMENTWISE,
-        "row by row": _REDUCES | _BY_ROWS,
-        "sums of products": ("MatMul",),
-    }
-    return next((way for way, known in ways.items() if op in known), "")
+def is_of_terms(op: str) -> bool:
+    """Return whether an operator becomes terms; with another one that is tried, by its kernel where
+    this is plain arithmetic, or by the function of its schema."""
+    known = (_HANDS_ON, _MOVES, _OF_SHAPES, _ELEMENTWISE, _REDUCES, _BY_ROWS)
+    return op == "MatMul" or any(op in some for some in known)
 
 
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
