@@ -50,7 +50,7 @@ def _operators(name: str | None, **given: Any) -> None:
 
 _NAME = Annotated[
     str | None,
-    typer.Argument(help="An operator, as Gather or com.microsoft::Attention.", metavar="[NAME]"),
+    typer.Argument(help="An operator, as Gather or com.microsoft::Attention.", metavar="NAME"),
 ]
 _ARGUMENT = Parameter("name", Parameter.KEYWORD_ONLY, default=None, annotation=_NAME)
 give_parameters(_operators, [_ARGUMENT, *parameters_of(Shown)])

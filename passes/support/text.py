@@ -38,7 +38,7 @@ def text_of(one: KnownOperator) -> str:
             [each.name, answer(each.holds), ", ".join(filter(None, (each.note, each.file)))]
             for each in one.abilities
         ],
-        f"steps of versions {versions}": [
+        "steps": [
             [version, way, told] for version, both in ways for way, told in both.items() if told
         ],
         "types, and those that kernels of onnxruntime lack in each release": [
@@ -49,7 +49,8 @@ def text_of(one: KnownOperator) -> str:
         ],
         "targets": [[target, refusal or answer(True)] for target, refusal in one.targets.items()],
     }
-    lines = [f"{one.name}-{one.version}".removesuffix("-0") + ", deprecated" * one.deprecated]
+    version = f"-{one.version} of versions {versions}" if one.versions else ""
+    lines = [f"{one.name}{version}{', deprecated' * one.deprecated}"]
     for title, rows in parts.items():
         lines += [title, *aligned(rows)] if rows else []
     return "\n".join(lines)
