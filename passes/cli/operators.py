@@ -48,10 +48,8 @@ def _operators(name: str | None, **given: Any) -> None:
         write(options.json, found.to_json())
 
 
-_NAME = Annotated[
-    str | None,
-    typer.Argument(help="An operator, as Gather or com.microsoft::Attention.", metavar="NAME"),
-]
+_HELP = typer.Argument(help="An operator, as Gather or com.microsoft::Attention.", metavar="NAME")
+_NAME = Annotated[str | None, _HELP]
 _ARGUMENT = Parameter("name", Parameter.KEYWORD_ONLY, default=None, annotation=_NAME)
 give_parameters(_operators, [_ARGUMENT, *parameters_of(Shown)])
 app.command("operators", short_help="Show what this tool can do with operators.")(_operators)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from passes.json_values import as_json
 
@@ -32,36 +33,36 @@ class Ability:
 
 
 @dataclass(frozen=True)
-class VersionSteps:
-    """A version of an operator, with the step to it from the version before, and the step back;
-    empty if conversion does not take that step."""
+class VersionStep:
+    """A step of conversion: `up` to a version from the one before, or `down` from it, back."""
 
     version: int
-    up: str
-    down: str
+    way: Literal["up", "down"]
+    text: str
 
 
 @dataclass(frozen=True)
 class ElementTypes:
-    """The types that a type variable of an operator may be; `lacked` are those of them for which no
-    release of onnxruntime has a kernel."""
+    """The types that a type variable of an operator `takes`, or for which no release of onnxruntime
+    has a kernel, which it `lacks`."""
 
     variable: str
+    what: Literal["takes", "lacks"]
     types: Sequence[str]
-    lacked: Sequence[str]
 
 
 @dataclass(frozen=True)
 class KnownOperator:
-    """An operator: `name` is `my::Add` in another domain than ONNX's. `version` is the one that all
-    but `versions` is about, 0 if the installed onnx has no document of it; if the operator is
-    `deprecated` it is the last one before that. `targets` tells why each target takes no node of
-    it; empty if it takes some."""
+    """An operator: `name` is `my::Add` in another domain than ONNX's. Of its `versions`, `version`
+    is the one that all but the steps is about, 0 if the installed onnx has no document of it; if
+    the operator is `deprecated` it is the last one before that. `targets` tells why each target
+    takes no node of it; empty if it takes some."""
 
     name: str
     version: int
     deprecated: bool
-    versions: Sequence[VersionSteps]
+    versions: Sequence[int]
+    steps: Sequence[VersionStep]
     traits: Sequence[Trait]
     abilities: Sequence[Ability]
     types: Sequence[ElementTypes]

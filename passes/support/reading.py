@@ -30,7 +30,7 @@ from passes.support.operators import (
     KnownOperator,
     Operators,
     Trait,
-    VersionSteps,
+    VersionStep,
 )
 from passes.targets import profile
 from passes.targets.findings import unsupported
@@ -137,7 +137,8 @@ def _read(of: _Looked) -> KnownOperator:
         of.name,
         of.version,
         bool(of.history) and of.history[-1].deprecated,
-        [VersionSteps(one.since_version, *_steps(of, one.since_version)) for one in of.history],
+        [one.since_version for one in of.history],
+        [*_steps(of)],
         [*_traits(TRAITS[of.name])] if of.name in TRAITS else [],
         [Ability(part.__name__.strip("_"), *part(of)) for part in _PARTS],
         [*_types(of)],
@@ -162,20 +163,20 @@ def _written(value: str | bool | int | Sequence[int]) -> str:
     return "all" if value == EVERY else ", ".join(map(str, value))
 
 
-def _steps(of: _Looked, version: int) -> tuple[str, str]:
-    """What conversion does on the way to a version, and back."""
-    if version not in of.changes:
-        return "", ""
-    up = STEPS.get((of.name, version))
-    return told(up) if up else "", told(table.step_down(of.name, version))
+def _steps(of: _Looked) -> Iterator[VersionStep]:
+    for version in of.changes:
+        if up := STEPS.get((of.name, version)):
+            yield VersionStep(version, "up", told(up))
+        yield VersionStep(version, "down", told(table.step_down(of.name, version)))
 
 
 def _types(of: _Looked) -> Iterator[ElementTypes]:
     known = signature(of.name, of.version)
     formals = () if known is None else (*known.inputs, *known.outputs)
     for one in {formal.variable: formal for formal in formals if formal.valid}.values():
-        both = ([*map(element, sorted(types))] for types in (one.valid, one.always_lacked))
-        yield ElementTypes(one.variable, *both)
+        yield ElementTypes(one.variable, "takes", [*map(element, sorted(one.valid))])
+        if lacked := [*map(element, sorted(one.always_lacked))]:
+            yield ElementTypes(one.variable, "lacks", lacked)
 
 
 #: Whether a part can do something, a note, and the source of it.

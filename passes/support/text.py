@@ -29,28 +29,19 @@ def table_of(operators: Sequence[KnownOperator]) -> str:
 
 def text_of(one: KnownOperator) -> str:
     """All that is known of an operator, in parts."""
-    versions = ", ".join(f"{step.version}" for step in one.versions)
-    ways = [(f"{step.version}", {"up": step.up, "down": step.down}) for step in one.versions]
-    taken = [(kind.variable, {"takes": kind.types, "lacks": kind.lacked}) for kind in one.types]
+    versions = f"-{one.version} of versions {', '.join(map(str, one.versions))}"
+    lines = [one.name + versions * bool(one.version) + ", deprecated" * one.deprecated]
     parts: Mapping[str, Sequence[Sequence[str]]] = {
         "what it is": [[trait.column, trait.value, trait.meaning] for trait in one.traits],
         "what is done with it": [
-            [each.name, answer(each.holds), ", ".join(filter(None, (each.note, each.file)))]
-            for each in one.abilities
+            [each.name, answer(each.holds), each.note, each.file] for each in one.abilities
         ],
-        "steps": [
-            [version, way, told] for version, both in ways for way, told in both.items() if told
-        ],
+        "steps": [[f"{step.version}", step.way, step.text] for step in one.steps],
         "types, and those that kernels of onnxruntime lack in each release": [
-            [name, what, " ".join(all_)]
-            for name, both in taken
-            for what, all_ in both.items()
-            if all_
+            [each.variable, each.what, " ".join(each.types)] for each in one.types
         ],
         "targets": [[target, refusal or answer(True)] for target, refusal in one.targets.items()],
     }
-    version = f"-{one.version} of versions {versions}" if one.versions else ""
-    lines = [f"{one.name}{version}{', deprecated' * one.deprecated}"]
     for title, rows in parts.items():
         lines += [title, *aligned(rows)] if rows else []
     return "\n".join(lines)

@@ -23,15 +23,20 @@ def abilities(one: KnownOperator) -> dict[str, Ability]:
 
 def test_an_operator_that_every_part_treats() -> None:
     gather = known_operator("Gather")
-    assert [step.version for step in gather.versions] == [1, 11, 13]
-    assert gather.versions[1].up == "identical"
-    assert gather.versions[1].down.startswith("adapter: Indices that count from the back")
+    assert gather.versions == [1, 11, 13]
+    ways = [(step.version, step.way) for step in gather.steps]
+    assert ways == [(11, "up"), (11, "down"), (13, "up"), (13, "down")]
+    assert gather.steps[0].text == "identical"
+    assert gather.steps[1].text.startswith("adapter: Indices that count from the back")
     assert ("indices", "1") in [(trait.column, trait.value) for trait in gather.traits]
     can = abilities(gather)
     assert [name for name, one in can.items() if not one.holds] == ["safe"]
     assert can["batches"].file == "passes/vectorize/ops/indexing.py"
     assert can["down"].note == "to opset 7"
-    assert [kind.variable for kind in gather.types] == ["T", "Tind"]
+    assert [(kind.variable, kind.what) for kind in gather.types] == [
+        ("T", "takes"),
+        ("Tind", "takes"),
+    ]
     assert not any(gather.targets.values())
 
 
