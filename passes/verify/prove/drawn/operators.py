@@ -70,6 +70,13 @@ _NO_ARITHMETIC = (
 _LEFT_OUT = np.zeros(0)
 
 
+def is_of_terms(op: str) -> bool:
+    """Return whether an operator becomes terms; with another one that is tried, by its kernel where
+    this is plain arithmetic, or by the function of its schema."""
+    known = (_HANDS_ON, _MOVES, _OF_SHAPES, _ELEMENTWISE, _REDUCES, _BY_ROWS)
+    return op == "MatMul" or any(op in some for some in known)
+
+
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
     """A function that finds the kernel of a node, which works on term numbers."""
 
