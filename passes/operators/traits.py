@@ -112,8 +112,20 @@ class Traits:
     apart: bool = False
     #: Its two operands may change places without another bit, NaN aside.
     commutes: bool = False
+    #: The version from which it computes along its attribute `axis`, each row by itself; before, a
+    #: row has all axes from there on.
+    along_axis: int = 0
+    #: It pools what is in a window.
+    pools: bool = False
+    #: It computes of each image in its first input, [N, C, ...], one by itself; other inputs are
+    #: shared, and the only output is of images.
+    by_image: bool = False
     #: It takes truth values.
     logic: bool = False
+    #: `sequence` or `optional`: what it takes or gives, besides operators that take any value.
+    wraps: str = ""
+    #: It makes a sequence of no other one.
+    makes: bool = False
     #: It draws random numbers; Dropout, in training.
     draws: bool = False
     #: Its outputs are no sequences, optionals or maps.
@@ -166,9 +178,9 @@ def _named(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals:
         return ("tensors", False) if word == "no-tensor" else (name, True)
-    if name == "compares":
+    if name in ("compares", "wraps"):
         return name, value
-    if name == "since":
+    if name in ("since", "along_axis"):
         return name, int(value)
     if value == "all":
         return name, EVERY

@@ -18,6 +18,7 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.ir.registry import Registry
 from passes.operators.table import traits_of
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
@@ -37,21 +38,12 @@ from passes.writing.guards import Guard, guard_of
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
 Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
-RULES: dict[str, Rule] = {}
+RULES: Registry[Rule] = Registry()
+streamed = RULES.enter
 #: The rule of operators whose traits are by element.
 BY_ELEMENT = "by element"
 #: The rule of operators that read no frames, but perhaps their number.
 BY_COUNT = "by count"
-
-
-def streamed(*ops: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some operators."""
-
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(ops, rule))
-        return rule
-
-    return enter
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from onnx import TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import called_key, op_of, plain_domain
+from passes.ir.operators import CONTROL_FLOW, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
+from passes.operators.table import traits_of
 from passes.targets import control_flow, operators
 from passes.targets.finding import Finding, verdict
 from passes.targets.profile import Profile
@@ -19,14 +20,6 @@ from passes.types.value_types import dims_of, shapes_below
 
 #: Wrapped values that a target may not take: the fields of their types, and the names.
 _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optionals", "optional"))
-#: Operators on sequences and optionals, by the field of a profile that is about them.
-_WRAPPED = {
-    "sequences": (
-        *("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert"),
-        *("SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence"),
-    ),
-    "optionals": ("Optional", "OptionalGetElement", "OptionalHasElement"),
-}
 
 
 @dataclass(frozen=True)
@@ -114,12 +107,11 @@ def _open_dims(kind: TypeProto) -> Iterable[str]:
 
 def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[Finding]:
     name = op_of(place.node)
-    for field, names in _WRAPPED.items():
-        if name in names and not getattr(profile, field):
-            kind = field.removesuffix("s")
-            yield Finding(kind, place.path, name, f"{field} are not taken")
-            return
-    if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
+    kind = traits_of(place.node).wraps
+    if kind and not getattr(profile, f"{kind}s"):
+        yield Finding(kind, place.path, name, f"{kind}s are not taken")
+        return
+    if subgraphs(place.node) and name in CONTROL_FLOW:
         found = [*control_flow.findings(model, place, profile)]
         yield from found
         if found or name not in profile.refused:

@@ -6,6 +6,7 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute, attributes, has
 from passes.ir.operators import op_of
+from passes.operators.table import where
 from passes.vectorize.axes import all_axes, reduced, shifted, shifted_input
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
@@ -63,7 +64,7 @@ def arg_reduce(node: NodeProto, ctx: Vectorizer) -> None:
     ctx.again(node, axis=reduced(ctx, node.input[0], attribute(node, "axis", 0)))
 
 
-@batched("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")
+@batched(*where(lambda row: row.along_axis))
 def along_axis(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis, -1 by default, moves by one where it counts from the front."""
     ctx.again(node, axis=shifted(attribute(node, "axis", -1)))
