@@ -21,8 +21,7 @@ END = 2**31 - 1
 
 @streamed(
     *(BY_ELEMENT, "PRelu", "QuantizeLinear", "DequantizeLinear", "Dropout"),
-    *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"),
-    *("ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"),
+    *where(lambda row: row.apart),
     *("Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "MatMul", "Gemm"),
 )
 def _by_itself(node: NodeProto, at: Streamer) -> Sequence[Flow]:
