@@ -19,7 +19,8 @@ from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
 from passes.ir.registry import Registry
-from passes.operators.table import traits_of
+from passes.operators.table import traits_of, where
+from passes.operators.traits import Values
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
     RECURRENT,
@@ -384,7 +385,7 @@ class Streamer:
 
 
 #: What reads the frames of a chunk alone: states are computed from these, or numbers of them.
-_OWN = (*RECURRENT, "Scan", "CumSum", "Shape", "Size")
+_OWN = (*RECURRENT, *where(lambda row: row.values is Values.SIZES), "Scan", "CumSum")
 #: What fills frames that are all alike, if its shape depends on their number.
 _FILLING = ("Expand", "ConstantOfShape", "Tile")
 

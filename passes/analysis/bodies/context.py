@@ -18,6 +18,7 @@ from passes.types.value_types import dims_of
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = where(lambda row: row.makes)
+#: What computes numbers, conditions and sequences of others.
 _FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Split", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256

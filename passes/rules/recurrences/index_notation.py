@@ -175,14 +175,15 @@ class Notation:
             inner.append(ONE if size == 1 else index)
         return Factor(name, tuple(inner))
 
-    @_READERS.enter("Add", "Sub", "Sum")
+    @_READERS.enter("Add", "Sum")
     def _sum(self, node: NodeProto, at: At) -> list[Term]:
         out = self._dims(node.output[0])
-        negative = op_of(node) == "Sub"
-        return [
-            Term((self.operand(name, out, at),), negative=negative and bool(place))
-            for place, name in enumerate(node.input)
-        ]
+        return [Term((self.operand(name, out, at),)) for name in node.input]
+
+    @_READERS.enter("Sub")
+    def _difference(self, node: NodeProto, at: At) -> list[Term]:
+        left, right = self._sum(node, at)
+        return [left, replace(right, negative=True)]
 
     @_READERS.enter("Neg")
     def _negated(self, node: NodeProto, at: At) -> list[Term]:

@@ -27,8 +27,15 @@ _PRIMES = 112
 #: The bits of a double as a fraction, numerator and denominator.
 _DOUBLE = 2200
 _WITNESSES = 40
-#: Operators of a set of operands: their order does not count, nor whether one is there twice.
-_OF_SETS = ("Max", "Min", "And", "Or")
+#: Operators that give the largest or the least of any number of operands, in any order.
+_OF_SETS = {
+    "Max": "Max",
+    "ReduceMax": "Max",
+    "Min": "Min",
+    "ReduceMin": "Min",
+    "And": "And",
+    "Or": "Or",
+}
 
 #: What tells a residue from others.
 _Key = tuple[int, int, bool]
@@ -94,7 +101,7 @@ class Field:
         args = [self._known[one] for one in term.args]
         if term.op == "input":
             return self._token((term.op, term.data), [])
-        if _reduced(term.op) in _OF_SETS:
+        if term.op in _OF_SETS:
             return self._of_set(number, term)
         is_exact = term.op in _POLYNOMIALS and term.dtype != "bool"
         if is_exact and (term.op not in _OF_FLOATS or "float" in term.dtype):
@@ -132,11 +139,11 @@ class Field:
 
     def _of_set(self, number: int, term: Term) -> Residue:
         """The largest of some, the least, or whether all or any hold: no order, none twice."""
-        op = _reduced(term.op)
+        op = _OF_SETS[term.op]
         members: set[_Key] = set()
         for one in term.args:
             inner = self._sets.get(one)
-            same = inner is not None and _reduced(self._terms.all[one].op) == op
+            same = inner is not None and _OF_SETS[self._terms.all[one].op] == op
             members |= inner if same and inner is not None else {self._known[one].key}
         self._sets[number] = frozenset(members)
         if len(term.args) == 1:
@@ -181,6 +188,7 @@ class Field:
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
 
 
+#: How residues of operands make that of a result.
 _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
     "Add": Field.total,
     "Sub": lambda field, args: field.total(args, (1, -1)),
@@ -199,11 +207,6 @@ _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
 _FROM_ZERO = frozenset({"ReduceSum", "ReduceSumSquare", "ReduceMean"})
 #: What rounds whole numbers.
 _OF_FLOATS = frozenset({"ReduceMean", "Mean"})
-
-
-def _reduced(op: str) -> str:
-    """The operator that a reduction applies to all elements; others as they are."""
-    return op.removeprefix("Reduce")
 
 
 def _prime(source: random.Random) -> int:
