@@ -13,6 +13,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.registry import Registry
+from passes.operators.comparisons import COMPARISONS
 from passes.operators.table import traits_of, where
 
 #: The least and the largest value; of a condition, 0 if it may be false and 1 if it may be true.
@@ -112,11 +113,11 @@ def _where(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return min(there[0], otherwise[0]), max(there[1], otherwise[1])
 
 
-@_FOLLOWED.enter(*where(lambda row: row.compares))
+@_FOLLOWED.enter(*COMPARISONS)
 def _compared(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     (low, high), (least, most) = inputs
     possible = {"<": low < most, "=": low <= most and least <= high, ">": high > least}
-    holds = {sign in traits_of(node).compares for sign, may_be in possible.items() if may_be}
+    holds = {sign in COMPARISONS[op_of(node)] for sign, may_be in possible.items() if may_be}
     return _OPEN if len(holds) != 1 else _TRUE if True in holds else _FALSE
 
 
