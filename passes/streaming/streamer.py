@@ -19,11 +19,11 @@ from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
 from passes.ir.registry import Registry
+from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of, where
 from passes.operators.traits import Values
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
-    RECURRENT,
     CannotStream,
     Count,
     Flow,

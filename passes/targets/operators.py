@@ -12,16 +12,11 @@ from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
+from passes.operators.cells import RECURRENT
 from passes.targets.finding import Finding
 from passes.targets.profile import OperatorSupport, Profile
 from passes.types.value_types import elem_type_of
 
-#: The activations of recurrent operators by default, of each direction.
-_ACTIVATIONS = {
-    "RNN": [b"Tanh"],
-    "GRU": [b"Sigmoid", b"Tanh"],
-    "LSTM": [b"Sigmoid", b"Tanh", b"Tanh"],
-}
 #: Operators that every reader of models folds or passes on.
 _NO_KERNELS = frozenset({"Constant", "Identity"})
 
@@ -91,7 +86,8 @@ def _of_operator(
 def _is_default(node: NodeProto, given: AttributeProto) -> bool:
     """Return whether an attribute lists the activations that a recurrent operator has without
     it."""
-    default = _ACTIVATIONS.get(op_of(node), [])
+    cell = RECURRENT.get(op_of(node))
+    default = [one.encode() for one in cell.activations] if cell else []
     return given.name == "activations" and list(given.strings) in (default, 2 * default)
 
 

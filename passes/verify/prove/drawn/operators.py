@@ -14,6 +14,7 @@ from onnx import NodeProto
 
 from passes.ir.operators import HOLDERS, called_key, op_of
 from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import Values
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
@@ -182,11 +183,11 @@ class Operator:
         of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
         if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
             raise NotShown("operator", "Mod of floats without fmod")
-        if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
-            lengths = fed[4] if len(fed) > 4 else None
+        if self.op in RECURRENT and fed[0] is not None:
+            lengths = fed[LENGTHS] if len(fed) > LENGTHS else None
             self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
             rows = 0 if self.call.get("layout", 0) else 1
-            for state in fed[5:7]:
+            for state in fed[INITIAL_H : INITIAL_C + 1]:
                 if state is not None and state.shape[rows] != fed[0].shape[rows]:
                     raise ModelFailed(f"{self.op}: the batch sizes of x and of a state differ")
         if self.op == "Slice" and len(fed) > 4 and fed[4] is not None and fed[0] is not None:
