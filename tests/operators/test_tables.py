@@ -81,3 +81,7 @@ def test_lists_of_operators_become_fewer() -> None:
         "if there are more, make a column of `passes/operators`; if there are fewer, lower the "
         "numbers in this test"
     )
+
+
+def test_each_list_of_operators_tells_what_it_is() -> None:
+    assert not [str(table) for table in tables() if not table.explained]
