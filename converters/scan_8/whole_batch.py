@@ -11,8 +11,9 @@ from passes.analysis.safety.randomness import is_pure
 from passes.converters.scan_8.batched_scan import RowType, ready_body
 from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Shape, traits_of
 from passes.loops.form import LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Shape
 from passes.types.value_types import Dims, dims_of, elem_type_of, tensor_type
 
 #: Attributes that came with version 9.

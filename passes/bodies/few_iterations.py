@@ -29,9 +29,10 @@ from passes.bodies.recurrences import KINDS
 from passes.bodies.time_cost import UNKNOWN_TRIPS, is_worth_it
 from passes.ir import scope as scoping
 from passes.ir.live import dependents, live
-from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.rule import Site
 from passes.types.value_types import FLOATS, elem_type_of
 

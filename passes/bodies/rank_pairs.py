@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from onnx import NodeProto
 
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
+from passes.operators.table import traits_of
+from passes.operators.traits import Shape
 
 
 def without_pairs(nodes: Sequence[NodeProto], keep: Collection[str]) -> list[NodeProto]:

@@ -11,8 +11,8 @@ from passes.analysis.safety.randomness import is_pure
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references
-from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
+from passes.operators.table import traits_of
 from passes.types.value_types import Dims, dims_of, is_static
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
+from passes.operators.table import traits_of
 
 
 def conjuncts(

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_WHERE
+from passes.operators.table import traits_of
 from passes.rule import Edit, Site
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author

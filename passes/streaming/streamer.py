@@ -15,10 +15,10 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.operators.table import traits_of
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
     RECURRENT,

@@ -15,8 +15,9 @@ from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constants import sparse_constant
 from passes.ir.live import live
-from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.protos import copied
+from passes.operators.table import traits_of
+from passes.operators.traits import Fails
 from passes.types.value_types import dims_of, is_static
 from passes.writing.author import Author, small
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of

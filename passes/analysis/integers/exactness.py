@@ -10,8 +10,9 @@ import numpy.typing as npt
 from onnx import NodeProto, helper
 
 from passes.ir.attributes import attribute
-from passes.ir.operator_traits import Folds, traits_of
 from passes.ir.operators import op_of
+from passes.operators.table import traits_of
+from passes.operators.traits import Folds
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ from onnx import NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operator_traits import traits_of
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of
+from passes.operators.table import traits_of
 
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 

@@ -19,9 +19,10 @@ from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers
-from passes.ir.operator_traits import Shape, Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import NEGATIVE_AXES, OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
+from passes.operators.table import traits_of
+from passes.operators.traits import Shape, Work
 from passes.types.value_types import Dim, Dims, dims_of
 
 

@@ -11,8 +11,9 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
 from passes.ir.attributes import attribute, attributes, text
-from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
+from passes.operators.table import traits_of
+from passes.operators.traits import Shape
 
 #: Returns the size of an axis, counted from the front, of a node's output.
 SizeRule = Callable[[Reading, NodeProto, int], Affine | None]

@@ -8,9 +8,10 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 from passes.rule import Site
 from passes.types.value_types import dims_of, is_static
 

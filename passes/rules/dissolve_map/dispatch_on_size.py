@@ -9,9 +9,10 @@ from onnx import NodeProto, TensorProto
 
 from passes.bodies.time_body import SPREAD, UNKNOWN_DIM, TimeBody
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.rule import Edit
 from passes.rules.dissolve_map.dissolving_plan import DissolvingPlan
 from passes.types.value_types import dims_of, elem_type_of

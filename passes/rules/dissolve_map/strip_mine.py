@@ -9,8 +9,9 @@ from onnx import GraphProto
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import row_bytes, same_bits
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Work, traits_of
 from passes.loops.form import Collected
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dispatch_on_size import up_to
 from passes.types.value_types import Dims, dims_of, is_static

@@ -11,10 +11,11 @@ from passes.analysis.bodies.nested_graphs import NestedGraph, collects_strings
 from passes.analysis.safety.randomness import first_random, is_pure
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import IDENTITY_OF_OPTIONALS
 from passes.loops.form import LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.types.value_types import elem_type_of
 
 

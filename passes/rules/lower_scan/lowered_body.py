@@ -10,9 +10,9 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 
 from passes.analysis.bodies import body_facts
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import traits_of
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm, Scanned
+from passes.operators.table import traits_of
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import guards, spelling

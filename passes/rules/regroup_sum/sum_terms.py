@@ -12,9 +12,10 @@ from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.plain_gemm import addend, is_plain
 from passes.ir.attributes import attribute
 from passes.ir.live import dependents
-from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 
 _SUMS = ("Add", "Sum")
 

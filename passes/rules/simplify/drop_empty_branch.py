@@ -14,9 +14,10 @@ from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.analysis.trip_count.guarded_by_if import exceeding
 from passes.choices import Assumption
 from passes.ir import scope as scoping
-from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined

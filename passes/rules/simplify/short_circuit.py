@@ -9,7 +9,8 @@ from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.graph_index import GraphIndex
-from passes.ir.operator_traits import Work, traits_of
+from passes.operators.table import traits_of
+from passes.operators.traits import Work
 from passes.rule import Edit, Site
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import chosen, unpacked

@@ -17,11 +17,12 @@ from passes.engine.site import Site
 from passes.errors import ChosenByCaller
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop, scopes, walk
 from passes.ir.scope import free_names
 from passes.loops.form import Kind, LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 from passes.verify.executor import Array, Did, Event
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import Case

@@ -14,8 +14,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from passes.ir import scope
 from passes.ir.attributes import attribute
-from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import called_key, function_key, op_of
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.arrays import is_float
 

@@ -12,11 +12,12 @@ from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.model import Model
-from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import is_loop
 from passes.ir.scope import Place, Scope
 from passes.loops.form import Kind, LoopForm
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint

@@ -13,8 +13,9 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from passes.ir import scope
 from passes.ir.attributes import attribute
-from passes.ir.operator_traits import UNKNOWN, Fails, Values, traits_of
 from passes.ir.operators import op_of
+from passes.operators.table import UNKNOWN, traits_of
+from passes.operators.traits import Fails, Values
 from passes.verify.run_cost import constants_of, goes_on
 
 #: `divided`: data that is divided, or divides; `ended`: the trip count of a Loop that its condition

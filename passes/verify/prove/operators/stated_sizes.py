@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from passes.ir.operator_traits import Shape, traits_of
+from passes.operators.table import traits_of
+from passes.operators.traits import Shape
 from passes.verify.prove.evaluator import Call
 from passes.verify.prove.operators.elementwise import broadcast, joint
 from passes.verify.prove.operators.layout import padded

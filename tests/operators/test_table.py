@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 from onnx import TensorProto, TypeProto, defs, helper
 
-from passes.ir.operator_traits import TRAITS, Fails, Shape, Values, Work, traits_of
+from passes.operators.table import TRAITS, traits_of
+from passes.operators.traits import Fails, Shape, Values, Work
 from passes.types.value_types import dims_of
 
 _NEWEST = {
@@ -22,13 +23,11 @@ _ALL = {
 }
 #: Operators of which nobody has asked anything yet.
 _UNKNOWN = """
-    AffineGrid Attention BitCast BlackmanWindow CausalConvWithState CenterCropPad Col2Im
-    ConvTranspose CumProd DFT DeformConv Det DynamicQuantizeLinear GridSample GroupNormalization
-    HammingWindow HannWindow ImageDecoder LinearAttention MaxRoiPool MaxUnpool
-    MeanVarianceNormalization MelWeightMatrix NegativeLogLikelihoodLoss NonMaxSuppression
-    QLinearConv QLinearMatMul RMSNormalization RegexFullMatch Resize RoiAlign RotaryEmbedding STFT
-    SoftmaxCrossEntropyLoss StringConcat StringNormalizer StringSplit SwiGLU TensorScatter
-    TfIdfVectorizer
+    AffineGrid Attention BitCast CausalConvWithState Col2Im ConvTranspose CumProd DFT DeformConv
+    Det DynamicQuantizeLinear GridSample GroupNormalization ImageDecoder LinearAttention
+    MaxRoiPool MeanVarianceNormalization NegativeLogLikelihoodLoss QLinearConv QLinearMatMul
+    RMSNormalization RegexFullMatch RoiAlign RotaryEmbedding STFT SoftmaxCrossEntropyLoss
+    StringConcat StringNormalizer SwiGLU TfIdfVectorizer
 """
 #: Operators that may give what is no tensor, if they are fed that: asked of where it matters.
 _HAND_ON = {"Identity", "If", "Loop"}

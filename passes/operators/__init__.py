@@ -1,0 +1,1 @@
+"""What each operator is: a table, with a file for each family."""

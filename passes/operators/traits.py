@@ -1,0 +1,176 @@
+"""What a row of the table of operators holds, and how its text is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Shape(StrEnum):
+    """The shape of the output."""
+
+    ELEMENTWISE = "elementwise"  # that of the first input; each element is computed from its own
+    BROADCAST = "broadcast"  # what all inputs broadcast to; elementwise, too
+    KEPT = "kept"  # that of the first input
+    REDUCED = "reduced"  # that of the first input without some axes, or with 1 in their place
+    OTHER = "."
+
+
+class Work(StrEnum):
+    """The cost of a node, per element of its output."""
+
+    FREE = "free"  # next to nothing
+    VIEW = "view"  # nothing but other axes: the memory may be that of the input
+    FILL = "fill"  # it writes much from little
+    MOVE = "move"  # it copies, perhaps to another type
+    LIGHT = "light"  # a few instructions, with the same bits however many elements there are
+    PRODUCT = "product"  # sums of products, of which the second operand is shared by all rows
+    OTHER = "."
+
+
+class Fails(StrEnum):
+    """The values of the right type and shape on which it may fail, or have an output of another
+    size.
+
+    `Traits.fixed` must be known in any case.
+    """
+
+    NEVER = "never"
+    STRINGS = "strings"  # on those that are not numbers
+    INTEGERS = "integers"  # on 0, and on negative exponents
+    INDICES = "indices"  # on those that are out of bounds
+    EMPTY = "empty"  # where a row has no element
+    NO_ROWS = "no-rows"  # onnxruntime's process ends where the first input has no element
+    OPEN = "."
+
+
+class Folds(StrEnum):
+    """The inputs for which all executors agree to the bit, so that it may be folded."""
+
+    ANY = "any"
+    INTEGERS = "integers"
+    FLOATS = "floats"  # and integers: IEEE 754 defines the result, but for the bits of NaN
+    NEVER = "."
+
+
+class Values(StrEnum):
+    """The relation of the output's elements to those of the inputs."""
+
+    SIZES = "sizes"  # they depend on sizes only: no element is read
+    EXACT = "exact"  # moved, compared, summed or multiplied: small dyadic numbers are not rounded
+    ROUNDS = "."
+
+
+class Rounds(StrEnum):
+    """Where it rounds floats."""
+
+    NEVER = "never"  # it gives its operands, or a choice of them, to the last bit
+    ONCE = "once"  # its result alone: no sum in it can cancel
+    INSIDE = "."  # it may add up, or round on the way
+
+
+#: All operands, however many there are.
+EVERY = range(sys.maxsize)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """A row, which holds for all versions. Where nothing is known, the default, nothing may be
+    relied on.
+
+    Of the columns of positions, `counting` names outputs, the others name inputs.
+    """
+
+    shape: Shape = Shape.OTHER
+    work: Work = Work.OTHER
+    fails: Fails = Fails.OPEN
+    folds: Folds = Folds.NEVER
+    values: Values = Values.ROUNDS
+    rounds: Rounds = Rounds.INSIDE
+    #: Axes, sizes or lengths: it may fail unless they are omitted or known.
+    fixed: Sequence[int] = ()
+    #: What it moves without computing.
+    moves: Sequence[int] = ()
+    #: Numbers that may count from the end of an axis of elements.
+    indices: Sequence[int] = ()
+    #: Lists: tensors of one axis.
+    vectors: Sequence[int] = ()
+    #: What decides the size of an output, besides whole numbers after the first input.
+    deciding: Sequence[int] = ()
+    #: Outputs of numbers that are never negative: sizes and positions.
+    counting: Sequence[int] = ()
+    #: The signs of the difference of its operands, of `<=>`, for which a comparison is true.
+    compares: str = ""
+    #: The first version that broadcasts.
+    since: int = 1
+    #: The inputs that are `fixed` may count from the end of the axes, or of an axis.
+    axes: bool = False
+    #: A row is reduced by itself.
+    apart: bool = False
+    #: Its two operands may change places without another bit, NaN aside.
+    commutes: bool = False
+    #: It takes truth values.
+    logic: bool = False
+    #: It draws random numbers; Dropout, in training.
+    draws: bool = False
+    #: Its outputs are no sequences, optionals or maps.
+    tensors: bool = True
+
+    @property
+    def by_element(self) -> bool:
+        """True if each element of the output is computed from those at its place."""
+        return self.shape in (Shape.ELEMENTWISE, Shape.BROADCAST)
+
+    @property
+    def only_moves(self) -> bool:
+        """True if it only moves data, and computes nothing."""
+        return self.work in (Work.FREE, Work.VIEW, Work.FILL, Work.MOVE)
+
+    @property
+    def hands_on(self) -> bool:
+        """True if its output has the elements of its first input in order; the memory may be the
+        same."""
+        named = self.work is Work.FREE and self.shape is Shape.ELEMENTWISE
+        return named or self.work is Work.VIEW
+
+
+def rows(text: str) -> Mapping[str, Traits]:
+    """The rows of a family of operators, by operator: six columns, and what else is to be told.
+
+    Raises:
+        ValueError: a column has no such word.
+        TypeError: there is no such column.
+    """
+    return {line.split()[0]: _row(*line.split()[1:]) for line in text.strip().splitlines()[1:]}
+
+
+def _row(
+    shape: str, work: str, fails: str, folds: str, values: str, rounds: str, *besides: str
+) -> Traits:
+    return Traits(
+        Shape(shape),
+        Work(work),
+        Fails(fails),
+        Folds(folds),
+        Values(values),
+        Rounds(rounds),
+        **dict(map(_named, besides)),
+    )
+
+
+def _named(word: str) -> tuple[str, Any]:
+    """The name and the value of a column, from `moves=0,2`, `fixed=1-4` or `commutes`."""
+    name, equals, value = word.partition("=")
+    if not equals:
+        return ("tensors", False) if word == "no-tensor" else (name, True)
+    if name == "compares":
+        return name, value
+    if name == "since":
+        return name, int(value)
+    if value == "all":
+        return name, EVERY
+    ends = [part.split("-") for part in value.split(",")]
+    return name, tuple(n for end in ends for n in range(int(end[0]), int(end[-1]) + 1))
