@@ -56,10 +56,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Contract:
-    """The sizes of each output, None where one is unknown, and what the operator requires of its
-    operands: all that it requires, besides their types, if this is `complete`."""
+    """The sizes of each output, None where one or the rank is unknown, and what the operator
+    requires of its operands, or what all executors take, where they differ: all that it requires,
+    besides their types and what makes it fail on values, if this is `complete`."""
 
-    sizes: Sequence[Number | None]
+    sizes: Sequence[Number | None] | None
     needs: Sequence[Need] = ()
     complete: bool = False
 
@@ -132,9 +133,13 @@ def joined(*shapes: Sequence[Number]) -> tuple[Sequence[Number], Sequence[Need]]
         [size for size in column if size is not None]
         for column in zip_longest(*map(reversed, shapes))
     ]
-    pairs = (pair for column in columns for pair in combinations(column, 2))
-    needs = [Need(one, "equal", other, (one, other)) for one, other in pairs]
-    return [Joint(column) for column in reversed(columns)], needs
+    return [Joint(column) for column in reversed(columns)], alike(*columns)
+
+
+def alike(*groups: Sequence[Number]) -> Sequence[Need]:
+    """That the sizes in each of some groups broadcast."""
+    pairs = (pair for group in groups for pair in combinations(group, 2))
+    return [Need(one, "equal", other, (one, other)) for one, other in pairs]
 
 
 def spread(sizes: Sequence[Number], to: Sequence[Number]) -> Sequence[Need]:

@@ -19,6 +19,7 @@ from passes.operators.contract import (
     Size,
     Sum,
     Unstated,
+    alike,
     axes_in,
     joined,
     spread,
@@ -66,19 +67,18 @@ def _concat(given: Operands) -> Contract:
 
 def _einsum(given: Operands) -> Contract:
     equation = text(given.node, "equation", "").replace(" ", "")
-    terms, _, result = equation.partition("->")
+    terms, arrow, result = equation.partition("->")
     named = defaultdict[str, list[Number]](list)
     for place, term in enumerate(terms.split(",")):
         before, dots, after = term.partition("...")
         x = given.sizes(place, None if dots else len(term))
-        for letter, size in (
-            *zip(before, x, strict=False),
-            *zip(after[::-1], x[::-1], strict=False),
-        ):
+        pairs = [*zip(before, x, strict=False), *zip(after[::-1], x[::-1], strict=False)]
+        for letter, size in pairs:
             named[letter].append(size)
-    needs = [Need(one, "equal", sizes[0]) for sizes in named.values() for one in sizes[1:]]
-    sizes = [Joint(named[one]) if one in named else None for one in result if "." not in equation]
-    return Contract(sizes, needs)
+    needs = alike(*named.values())
+    if not arrow or "." in equation or any(len({*term}) < len(term) for term in terms.split(",")):
+        return Contract(None, needs)
+    return Contract([Joint(named[one]) if one in named else None for one in result], needs)
 
 
 def _expand(given: Operands) -> Contract:
@@ -173,12 +173,6 @@ def _split(given: Operands) -> Contract:
     return Contract([*x[:axis], None, *x[axis + 1 :]], needs, complete)
 
 
-def _spreading(given: Operands) -> Contract:
-    x, rest = given.sizes(0), range(1, len(given.node.input))
-    needs = [need for n in rest if given.has(n) for need in spread(given.sizes(n), x)]
-    return Contract(x, needs)
-
-
 def _squeeze(given: Operands) -> Contract:
     """The axes are given: executors differ in what they do without."""
     x, axes = given.sizes(0), given.numbers(1, "axes")
@@ -225,10 +219,8 @@ _CONTRACTS: Mapping[str, Callable[[Operands], Contract]] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "Gemm": _gemm,
-    "LayerNormalization": _spreading,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
-    "PRelu": _spreading,
     "Pad": _pad,
     "Split": _split,
     "Squeeze": _squeeze,

@@ -139,21 +139,19 @@ _CHECKS: Mapping[str, Check] = {
     "Tile": _tile,
 }
 
-_BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}
-
 
 def fits(node: NodeProto, known: Known) -> bool:
     """Return whether a node of the standard domain is proven to fit the shapes that it reads."""
     if has_references(node):
         return op_of(node) == "Constant"
-    shape, check = traits_of(node).shape, _CHECKS.get(op_of(node))
-    free = not node.input or traits_of(node).work is Work.FREE
-    if check is None and (shape is Shape.ELEMENTWISE or free):
+    traits, check = traits_of(node), _CHECKS.get(op_of(node))
+    free = not node.input or traits.work is Work.FREE
+    if check is None and (traits.shape is Shape.ELEMENTWISE or free):
         return True
-    if shape is Shape.BROADCAST and len(set(node.input)) == 1:
+    if traits.shape is Shape.BROADCAST and len(set(node.input)) == 1:
         return True
     dims = known.dims(node)
-    if dims is None or known.opset < max(OLDEST_OPSET, _BROADCASTS_SINCE.get(op_of(node), 0)):
+    if dims is None or known.opset < max(OLDEST_OPSET, traits.since):
         return False
     contract = contract_of(Operands(node, known.dims_of, known.constant, opset=known.opset))
     if contract is not None and contract.complete:

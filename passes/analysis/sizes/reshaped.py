@@ -40,7 +40,7 @@ def reshaped(
         shape = operands.numbers(1, "shape")
         return None if shape is None else _in_shape(node, sizes, shape)
     contract = contract_of(operands)
-    if contract is None:
+    if contract is None or contract.sizes is None:
         return None
 
     def of(number: Any) -> Size:

@@ -94,8 +94,8 @@ def has_size(node: NodeProto) -> bool:
 def _stated(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size that the contract of a node states."""
     contract = contract_of(Operands(node, read.dims, read.constant, read.items))
-    stated = contract is not None and axis < len(contract.sizes)
-    return _size(read, node, contract.sizes[axis]) if contract is not None and stated else None
+    sizes = None if contract is None else contract.sizes
+    return _size(read, node, sizes[axis]) if sizes is not None and axis < len(sizes) else None
 
 
 def _size(read: Reading, node: NodeProto, number: Number | None) -> Affine | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, helper
 
+from passes.ir.attributes import numbers
 from passes.ir.operators import op_of
 from passes.operators.contract import Need, Number, Operands, Size, Sum, joined
 from passes.operators.contracts import contract_of
@@ -28,13 +29,16 @@ def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Need]:
 
 
 def _needs(reading: _Reading) -> Iterable[Need]:
-    """The needs of a node that has no contract. Most operators with several operands, of which
-    nothing else is known, broadcast them."""
+    """The needs of a node that has no contract."""
     if op_of(reading.node) in _WANTS:
         return _WANTS[op_of(reading.node)](reading)
+    # most operators with several operands, of which nothing is known, broadcast them
+    if traits_of(reading.node) != UNKNOWN and op_of(reading.node) not in _ALSO_BROADCASTING:
+        return ()
     shapes = map(reading.shape, range(len(reading.operands)))
-    sizes = [[Size(n, axis) for axis in range(len(shape))] for n, shape in enumerate(shapes)]
-    return joined(*sizes)[1] if traits_of(reading.node) == UNKNOWN else ()
+    return joined(*([Size(n, axis) for axis, _ in enumerate(one)] for n, one in enumerate(shapes)))[
+        1
+    ]
 
 
 def gap_of(need: Need, operands: Sequence[Value]) -> int | None:
@@ -84,14 +88,6 @@ class _Reading:
             for attribute in self.node.attribute
         }
 
-    def ints(self, name: str, argument: int) -> list[int] | None:
-        """Whole numbers that are an attribute in old versions, and an operand in newer ones."""
-        array = self.array(argument)
-        if array is not None and array.dtype.kind in "iu":
-            return [int(item) for item in array.flat]
-        given = self.attributes.get(name)
-        return None if given is None else list(given)
-
 
 def _conv(reading: _Reading) -> Iterator[Need]:
     given, weights = reading.attributes, reading.shape(1)
@@ -124,7 +120,7 @@ def _windows(reading: _Reading, kernel: Sequence[int]) -> Iterator[Need]:
 def _reshape(reading: _Reading) -> Iterator[Need]:
     """The elements fill the new shape."""
     shape = reading.shape(0)
-    target = reading.ints("shape", 1) or []
+    target = numbers(reading.node, 1, "shape", lambda name: reading.array(1)) or []
     if not reading.attributes.get("allowzero"):
         kept = [
             shape[argument] if not size and argument < len(shape) else size
@@ -200,6 +196,8 @@ def _scan(reading: _Reading) -> Iterator[Need]:
         yield Need(Size(first + argument, axes[argument]), "equal", Size(first, axes[0]))
 
 
+#: Operators that broadcast an operand to the first one, or either way in some executors.
+_ALSO_BROADCASTING = ("LayerNormalization", "PRelu")
 _WANTS: Mapping[str, Callable[[_Reading], Iterator[Need]]] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
