@@ -174,9 +174,8 @@ def _split(given: Operands) -> Contract:
 
 
 def _squeeze(given: Operands) -> Contract:
-    """The axes are given: executors differ in what they do without."""
     x, axes = given.sizes(0), given.numbers(1, "axes")
-    if not axes:
+    if not axes:  # executors differ
         raise Unstated
     gone = axes_in(axes, len(x))
     needs = [Need(x[axis], "equal", 1) for axis in gone]
@@ -202,7 +201,7 @@ def _transpose(given: Operands) -> Contract:
 
 def _unsqueeze(given: Operands) -> Contract:
     x, axes = given.sizes(0), given.numbers(1, "axes")
-    if axes is None:
+    if not axes:  # executors differ
         raise Unstated
     new, rest = axes_in(axes, len(x) + len(axes)), iter(x)
     sizes = [1 if axis in new else next(rest) for axis in range(len(x) + len(axes))]
