@@ -13,10 +13,9 @@ from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.versions import LESS_TAKES_INTEGERS
+from passes.operators.table import traits_of
 from passes.writing import spelling
 
-#: Ops that give numbers from 0 on, by which of their outputs.
-_COUNTING = {"ArgMax": 0, "ArgMin": 0, "NonZero": 0, "Shape": 0, "Size": 0, "TopK": 1}
 #: Those that give numbers of their first input.
 _MOVING = frozenset({"Cast", "Gather", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
@@ -97,8 +96,8 @@ def _counts_from_front(ctx: Conversion, name: str) -> bool:
         if node is None:
             return _is_iteration(home, name)
         if op_of(node) not in _MOVING:
-            place = _COUNTING.get(op_of(node))
-            return place is not None and bool(node.output[place] == name)
+            places = traits_of(node).counting
+            return any(node.output[place] == name for place in places)
         scope, name = home, node.input[0]
     return False
 

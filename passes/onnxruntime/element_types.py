@@ -19,6 +19,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, defs
 
 from passes.ir.constants import CONSTANT_TYPES
 from passes.ir.operators import op_of
+from passes.operators.table import where
 
 _NAMES = {name.lower(): number for name, number in TensorProto.DataType.items()}
 _TYPES = {f"tensor({name})": number for name, number in _NAMES.items()}
@@ -48,15 +49,8 @@ _WIDER: Mapping[int, int] = {
     TensorProto.FLOAT16: TensorProto.FLOAT,
     TensorProto.BFLOAT16: TensorProto.FLOAT,
 }
-#: Ops that only move elements, and so do the same with wider ones.
-_MOVING = frozenset(
-    {
-        *("Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Expand", "Flatten", "Gather"),
-        *("GatherElements", "GatherND", "Pad", "Reshape", "ReverseSequence", "Scatter"),
-        *("ScatterElements", "ScatterND", "Shape", "Size", "Slice", "SpaceToDepth", "Split"),
-        *("Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"),
-    }
-)
+#: Ops that only move elements, and so do the same with wider ones, or read none.
+_MOVING = where(lambda row: 0 in row.moves) | {"ConstantOfShape", "Shape", "Size", "Where"}
 #: Ops that only compare elements: with wider ones they do the same if the order stays.
 _COMPARING = frozenset(
     {

@@ -11,6 +11,7 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
+from passes.operators.table import where
 from passes.streaming.plan import Count, Flow, Last, Reason
 from passes.streaming.streamer import BY_ELEMENT, Streamer, streamed
 
@@ -22,8 +23,7 @@ END = 2**31 - 1
 
 @streamed(
     *(BY_ELEMENT, "PRelu", "QuantizeLinear", "DequantizeLinear", "Dropout"),
-    *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"),
-    *("ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin"),
+    *where(lambda row: row.apart),
     *("Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "MatMul", "Gemm"),
 )
 def _by_itself(node: NodeProto, at: Streamer) -> Sequence[Flow]:

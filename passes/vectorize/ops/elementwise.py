@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators.table import where
+from passes.operators.traits import Shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 _TRAINING = 2  # the input of Dropout that says whether it is random
 
 
-@batched(
-    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil"),
-    *("Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
-    *("Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal"),
-    *("Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus"),
-    *("Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "BitCast"),
-)
+@batched(*where(lambda row: row.shape is Shape.ELEMENTWISE) - {"CastLike", "Clip"}, "BitCast")
 def unary(node: NodeProto, ctx: Vectorizer) -> None:
     """One operand, element by element: the same op on all rows."""
     ctx.again(node)
 
 
-@batched(
-    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal"),
-    *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul"),
-    *("Or", "Pow", "Sub", "Sum", "Where", "Xor"),
-)
+@batched(*where(lambda row: row.shape is Shape.BROADCAST))
 def broadcasting(node: NodeProto, ctx: Vectorizer) -> None:
     """Operands that broadcast: those with the axis get its rank up to that of the result.
 

@@ -6,15 +6,14 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute, attributes, has
 from passes.ir.operators import op_of
+from passes.operators.table import where
+from passes.operators.traits import Shape
 from passes.vectorize.axes import all_axes, reduced, shifted, shifted_input
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 
-@batched(
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
+@batched(*where(lambda row: row.shape is Shape.REDUCED))
 def reduce(node: NodeProto, ctx: Vectorizer) -> None:
     """Axes move by one; where none are given, all axes of a row are meant."""
     by_input = spelling.takes_axes_as_input(op_of(node), ctx.opset)

@@ -13,8 +13,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from passes.ir import scope
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
-from passes.operators.table import UNKNOWN, traits_of
+from passes.ir.operators import HOLDERS, op_of
+from passes.operators.table import traits_of
 from passes.operators.traits import Fails, Values
 from passes.verify.run_cost import constants_of, goes_on
 
@@ -26,12 +26,7 @@ Uses = Mapping[str, frozenset[Use]]
 _DELICATE = frozenset({"Pow", "BitShift"})
 #: Zero as the second operand, and the least number by -1, end the process.
 _DIVIDING = frozenset({"Div", "Mod"})
-#: Where a position from the end is taken.
-_AXES = frozenset({"CumSum", "Squeeze", "Unsqueeze", "Slice"})
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
-_INDEXED = frozenset(
-    {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "OneHot"}
-)
+_CONTROL_FLOW = HOLDERS - {"SequenceMap"}
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 _NUMBERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL})
 
@@ -104,16 +99,15 @@ def _use(node: NodeProto, position: int, graph: GraphProto) -> Use:
         body = next(graph for _, graph in scope.subgraphs(node))
         constants = constants_of(graph) | constants_of(body)
         return "trips" if goes_on(body, constants) else "ended"
-    if op in _INDEXED:
-        index = 0 if op == "OneHot" else 1
-        return "index" if position == index else "other" if op == "OneHot" else "data"
+    if traits.indices:
+        return "index" if position in traits.indices else "other" if op == "OneHot" else "data"
     if position in traits.fixed:
-        return "index" if op in _AXES or op.startswith("Reduce") else "other"
+        return "index" if traits.axes else "other"
     if op in _CONTROL_FLOW:  # what a body does with it is followed
         return "data"
     if op in _DIVIDING:
         return "divided"
-    safe = traits != UNKNOWN and traits.fails not in (Fails.OPEN, Fails.INDICES)
+    safe = traits.fails not in (Fails.OPEN, Fails.INDICES)
     return "data" if safe and op not in _DELICATE else "other"
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Operators by element of one input whose attributes are all that they mean besides.
-UNARY = tuple(
-    """
-    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu
-    HardSigmoid HardSwish LeakyRelu Log Mish Neg Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh
-    Softplus Softsign Sqrt Tan Tanh ThresholdedRelu
-    """.split()  # noqa: SIM905  # a table
-)
+from passes.operators.table import where
+from passes.operators.traits import Fails, Shape
+
+#: Operators by element of one input whose attributes are all that they mean besides: those that
+#: have no rule of their own and give the type that they take.
+UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.NEVER) - {
+    *("Clip", "Identity", "IsInf", "IsNaN", "Not", "Shrink", "Swish")
+}
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
 #: Those that broadcast from opset 8 on.
 WITHOUT_BROADCASTING = frozenset({"Max", "Min", "Sum", "Mean"})
 COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
 LOGIC = ("And", "Or", "Xor", "Not")
-_REDUCED = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-REDUCTIONS = tuple(f"Reduce{name}" for name in _REDUCED)
+REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
 #: The activations of RNN, GRU and LSTM, with their parameters.
 ACTIVATIONS: Mapping[str, Sequence[str]] = {
     "Affine": ("alpha", "beta"),

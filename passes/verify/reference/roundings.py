@@ -16,39 +16,22 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir.attributes import attribute, text
-from passes.ir.operators import op_of
+from passes.ir.operators import HOLDERS, op_of
+from passes.operators.table import where
+from passes.operators.traits import Rounds
 from passes.verify.executor import Value
 from passes.verify.inputs.arrays import is_float
 
 #: Units in the last place by which a number moves, by the width of its dtype in bytes: wide ones
 #: are summed up in other orders, narrow ones are rounded once.
 _UNITS = {8: 8.0, 4: 8.0, 2: 1.0, 1: 1.0}
-#: What gives its operands, or a choice of them, to the last bit.
-_EXACT_OPS = (
-    "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil "
-    "CenterCropPad Clip Compress Concat ConcatFromSequence Constant ConstantOfShape "
-    "DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
-    "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop Max MaxPool MaxUnpool "
-    "Min Mod Neg NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad Range "
-    "ReduceMax ReduceMin Relu Reshape ReverseSequence Round Scan Scatter ScatterElements "
-    "ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert "
-    "SequenceLength SequenceMap Shape Sign Size Slice SpaceToDepth Split SplitToSequence "
-    "Squeeze TensorScatter Tile TopK Transpose Trilu Unique Unsqueeze Where Xor"
-)
-_EXACT = frozenset(_EXACT_OPS.split())
-#: What rounds its result alone: no sum in it can cancel.
-_ROUNDS_ONCE_OPS = (
-    "Acos Acosh Asin Asinh Atan Atanh Cast CastLike Cos Cosh DequantizeLinear Div Elu Erf Exp "
-    "Gelu HardSigmoid HardSwish LeakyRelu Log Mish Mul PRelu Pow Reciprocal Selu Sigmoid Sin "
-    "Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"
-)
-_ROUNDS_ONCE = frozenset(_ROUNDS_ONCE_OPS.split())
+_EXACT = where(lambda row: row.rounds is Rounds.NEVER)
+_ROUNDS_ONCE = where(lambda row: row.rounds is Rounds.ONCE)
 
 #: What IEEE 754 defines to the last bit, so that its result on numbers that no input decides, sizes
 #: and constants, is the same in every executor.
-_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _ARITHMETIC = frozenset({"Add", "Cast", "CastLike", "Div", "Mul", "Reciprocal", "Sqrt", "Sub"})
-_DEFINED = (_EXACT - _BODIES) | _ARITHMETIC
+_DEFINED = (_EXACT - HOLDERS) | _ARITHMETIC
 #: What gives some numbers to the last bit, as 2.5 of a quarter: no rounding decides what becomes of
 #: their halves.
 _SCALES = frozenset({"Div", "Mul"})

@@ -13,18 +13,11 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.operators import called_key, op_of
+from passes.operators.table import positions, where
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import NotShown, Terms, name_of, numbers, over
-from passes.verify.prove.families import (
-    ARITHMETIC,
-    COMPARISONS,
-    LOGIC,
-    REDUCTIONS,
-    UNARY,
-    WITHOUT_BROADCASTING,
-    cast_attributes,
-)
+from passes.verify.prove.families import REDUCTIONS, WITHOUT_BROADCASTING, cast_attributes
 from passes.verify.prove.operators.opaque import meaning
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
@@ -33,21 +26,8 @@ from passes.verify.reference.machine import Frame, Kernel
 from passes.verify.reference.registry import Call
 from passes.verify.reference.value_types import element_dtype
 
-#: What moves the elements of its first operand; the kernel runs on term numbers.
-_MOVES_FIRST = (
-    "CenterCropPad Compress DepthToSpace Expand Flatten Gather GatherElements GatherND Reshape"
-    " ReverseSequence Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze"
-)
-#: The operands that hold what is moved; None for all.
-_MOVES: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(_MOVES_FIRST.split(), (0,)),
-    "Concat": None,
-    "OneHot": (2,),
-    "Pad": (0, 2),
-    "Scatter": (0, 2),
-    "ScatterElements": (0, 2),
-    "ScatterND": (0, 2),
-}
+#: The operands that it moves; the kernel runs on term numbers.
+_MOVES = positions("moves")
 _OF_SEQUENCES = (
     "ConcatFromSequence Identity If Optional OptionalGetElement OptionalHasElement Scan"
     " SequenceConstruct SequenceEmpty SequenceLength SequenceMap"
@@ -64,32 +44,15 @@ _HANDS_ON: dict[str, tuple[int, ...]] = {
 }
 #: What reads only the shape of its operand.
 _OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})
-#: Operands besides whole numbers that decide the shape of a result.
-_SIZES: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"), (0,)),
-    **dict.fromkeys(("ConstantOfShape", "NonZero", "StringSplit", "Unique"), (0,)),
-    "NonMaxSuppression": (0, 1),
-    "Range": (0, 1, 2),
-    "Resize": (1, 2, 3),
-    "Upsample": (1,),
-}
-_MORE_ELEMENTWISE = (
-    "BitShift BitwiseAnd BitwiseOr BitwiseXor Cast CastLike Clip IsInf IsNaN PRelu Shrink Swish"
-    " Where"
-)
-_ELEMENTWISE = frozenset((*UNARY, *ARITHMETIC, *COMPARISONS, *LOGIC, *_MORE_ELEMENTWISE.split()))
+_SIZES = positions("deciding")
+#: An Identity may hand on a sequence.
+_ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
 #: What is applied to its operands one after the other.
 _IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: What makes a term of each row, and of each place in a row.
-_REDUCES = frozenset((*REDUCTIONS, "ArgMax", "ArgMin"))
+_REDUCES = where(lambda row: row.apart)
 _BY_ROWS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
-#: Operands that are lists, by operator.
-_VECTORS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys((*REDUCTIONS, "Expand", "Reshape", "Split", "Tile"), (1,)),
-    "ConstantOfShape": (0,),
-    "Pad": (1, 3),
-    "Slice": (1, 2, 3, 4),
-}
+_VECTORS = positions("vectors")
 #: Raised where what a kernel computes is no plain arithmetic; on numbers it did not fail.
 _NO_ARITHMETIC = (
     ArithmeticError,
@@ -202,8 +165,7 @@ class Operator:
     def _is_free(self, place: int, array: Array) -> bool:
         """Return whether only the shape of an operand decides the shapes of the results."""
         if self.op in _MOVES:
-            moved = _MOVES[self.op]
-            return moved is None or place in moved
+            return place in _MOVES[self.op]
         if self.op in _ELEMENTWISE or self.op in _OF_SHAPES:
             return True
         is_whole = element_dtype(array.dtype).kind in "iub"
