@@ -64,13 +64,12 @@ class Known:
         size, target, *others = (
             self._dim(node, one) for one in (need.size, need.target, *need.unless_one)
         )
-        if need.what == "equal" and (1 in others or size == target):
-            return 1 in others or isinstance(size, int) or (self.trusted and size is not None)
+        if need.what == "equal":
+            known = isinstance(size, int) or (self.trusted and size is not None)
+            return 1 in others or (known and size == target)
         if not isinstance(size, int) or not isinstance(target, int):
             return False
-        return (
-            size >= target if need.what == "least" else need.what != "equal" and not size % target
-        )
+        return size >= target if need.what == "least" else size % target == 0
 
     def _dim(self, node: NodeProto, number: Number) -> Dim:
         if isinstance(number, Size):

@@ -24,21 +24,10 @@ def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Need]:
     arrays = {name: reading.array(place) for place, name in enumerate(node.input)}
     shapes = {name: array.shape for name, array in arrays.items() if array is not None}
     contract = contract_of(Operands(node, shapes.get, arrays.get))
-    needs = contract.needs if contract is not None else _needs(reading)
+    # most operators with several operands, of which nothing else is known, broadcast them
+    own = _WANTS.get(op_of(node), _broadcast if traits_of(node) == UNKNOWN else None)
+    needs = contract.needs if contract is not None else own(reading) if own is not None else ()
     return [need for need in needs if gap_of(need, operands)]
-
-
-def _needs(reading: _Reading) -> Iterable[Need]:
-    """The needs of a node that has no contract."""
-    if op_of(reading.node) in _WANTS:
-        return _WANTS[op_of(reading.node)](reading)
-    # most operators with several operands, of which nothing is known, broadcast them
-    if traits_of(reading.node) != UNKNOWN and op_of(reading.node) not in _ALSO_BROADCASTING:
-        return ()
-    shapes = map(reading.shape, range(len(reading.operands)))
-    return joined(*([Size(n, axis) for axis, _ in enumerate(one)] for n, one in enumerate(shapes)))[
-        1
-    ]
 
 
 def gap_of(need: Need, operands: Sequence[Value]) -> int | None:
@@ -87,6 +76,13 @@ class _Reading:
             attribute.name: helper.get_attribute_value(attribute)
             for attribute in self.node.attribute
         }
+
+
+def _broadcast(reading: _Reading) -> Iterable[Need]:
+    """Sizes at the same axis, counted from the last, are equal, or one of them is 1."""
+    shapes = map(reading.shape, range(len(reading.operands)))
+    sizes = [[Size(n, axis) for axis in range(len(shape))] for n, shape in enumerate(shapes)]
+    return joined(*sizes)[1]
 
 
 def _conv(reading: _Reading) -> Iterator[Need]:
@@ -196,9 +192,8 @@ def _scan(reading: _Reading) -> Iterator[Need]:
         yield Need(Size(first + argument, axes[argument]), "equal", Size(first, axes[0]))
 
 
-#: Operators that broadcast an operand to the first one, or either way in some executors.
-_ALSO_BROADCASTING = ("LayerNormalization", "PRelu")
-_WANTS: Mapping[str, Callable[[_Reading], Iterator[Need]]] = {
+_WANTS: Mapping[str, Callable[[_Reading], Iterable[Need]]] = {
+    **dict.fromkeys(("LayerNormalization", "PRelu"), _broadcast),
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
