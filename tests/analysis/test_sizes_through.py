@@ -147,8 +147,6 @@ def size(text: str, axis: int) -> Affine | None:
         ("y = ReduceSum (x)", 0, Affine(1)),
         ("y = ReduceSum <noop_with_empty_axes = 1> (x)", 0, N),
         ("y = ArgMax <axis = 1, keepdims = 0> (x)", 0, N),
-        ("y, z = TopK <axis = 0> (x, far)", 0, Affine(7)),
-        ("y, z = TopK <axis = 0> (x, far)", 1, Affine(3)),
         ("y = GatherElements (x, i)", 1, N),
         ("y = Pad (x, i, , one)", 0, None),
         ("y = Transpose (x)", 1, N),

@@ -64,7 +64,7 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
     Of several outputs, that of each of them.
     """
-    if len(node.output) > 1 and op_of(node) not in ("Split", "TopK"):
+    if len(node.output) > 1 and op_of(node) != "Split":
         return None
     follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node)) or _stated
     return follow(read, node, axis)
