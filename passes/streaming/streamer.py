@@ -15,13 +15,13 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operators import op_of
+from passes.ir.operators import Operation, op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
-    RECURRENT,
     CannotStream,
     Count,
     Flow,
@@ -52,6 +52,11 @@ def streamed(*ops: str) -> Callable[[Rule], Rule]:
         return rule
 
     return enter
+
+
+def rule_of(node: Operation) -> Rule | None:
+    """The rule of a node that reads frames; None if there is none."""
+    return RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ class Streamer:
             return RULES[BY_COUNT](node, self)
         for name in scoping.free_names(node):
             self.need_known(name)
-        rule = RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
+        rule = rule_of(node)
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
         return rule(node, self)

@@ -10,7 +10,7 @@ from onnx import TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import called_key, op_of, plain_domain
+from passes.ir.operators import HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.targets import control_flow, operators
 from passes.targets.finding import Finding, verdict
@@ -112,13 +112,26 @@ def _open_dims(kind: TypeProto) -> Iterable[str]:
                 yield repr(dim.dim_param) if dim.dim_param else f"at position {position}"
 
 
+def unsupported(op: str, version: int, profile: Profile) -> str:
+    """Why a target takes no node of a version of an operator; empty if it takes some of them."""
+    if field := _untaken(op, profile):
+        return f"{field} are not taken"
+    listing = profile.listing(op) if op not in HOLDERS else None
+    other = operators.other_version(version, listing, profile) if listing is not None else ""
+    return operators.unlisted(op, profile) or other
+
+
+def _untaken(op: str, profile: Profile) -> str:
+    """The kind of values, a field of the profile, that an operator needs and the target lacks."""
+    found = [field for field, names in _WRAPPED.items() if op in names]
+    return next((field for field in found if not getattr(profile, field)), "")
+
+
 def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[Finding]:
     name = op_of(place.node)
-    for field, names in _WRAPPED.items():
-        if name in names and not getattr(profile, field):
-            kind = field.removesuffix("s")
-            yield Finding(kind, place.path, name, f"{field} are not taken")
-            return
+    if field := _untaken(name, profile):
+        yield Finding(field.removesuffix("s"), place.path, name, f"{field} are not taken")
+        return
     if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
         found = [*control_flow.findings(model, place, profile)]
         yield from found

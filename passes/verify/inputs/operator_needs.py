@@ -12,6 +12,7 @@ from onnx import NodeProto, helper
 
 from passes.ir.attributes import numbers
 from passes.ir.operators import op_of
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT, R, W, X
 from passes.operators.contract import Need, Number, Operands, Size, Sum, joined
 from passes.operators.contracts import contract_of
 from passes.operators.table import UNKNOWN, traits_of
@@ -138,12 +139,12 @@ def _reshape(reading: _Reading) -> Iterator[Need]:
 def _recurrent(reading: _Reading) -> Iterator[Need]:
     """The widths of the weights, and one row of states and lengths for each of the inputs."""
     rows = 0 if reading.attributes.get("layout") else 1
-    yield Need(Size(0, 2), "equal", Size(1, 2))
-    yield Need(Size(4, 0), "equal", Size(0, rows))
-    for state in (5, 6):
-        yield Need(Size(state, rows), "equal", Size(0, rows))
-        yield Need(Size(state, 2), "equal", Size(2, 2))
-        yield Need(Size(state, 1 - rows), "equal", Size(1, 0))
+    yield Need(Size(X, 2), "equal", Size(W, 2))
+    yield Need(Size(LENGTHS, 0), "equal", Size(X, rows))
+    for state in (INITIAL_H, INITIAL_C):
+        yield Need(Size(state, rows), "equal", Size(X, rows))
+        yield Need(Size(state, 2), "equal", Size(R, 2))
+        yield Need(Size(state, 1 - rows), "equal", Size(W, 0))
 
 
 def _attention(reading: _Reading) -> Iterator[Need]:
@@ -196,7 +197,7 @@ _WANTS: Mapping[str, Callable[[_Reading], Iterable[Need]]] = {
     **dict.fromkeys(("LayerNormalization", "PRelu"), _broadcast),
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(RECURRENT, _recurrent),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _normalization),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
     "Attention": _attention,

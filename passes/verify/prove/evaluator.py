@@ -156,6 +156,12 @@ def operator(*names: str) -> Callable[[Operator], Operator]:
     return enter
 
 
+def model_of(op: str) -> Callable[..., object] | None:
+    """What models an operator for all sizes; None if it is only taken to give equal outputs for
+    equal inputs."""
+    return constant if op == "Constant" else _TABLE.get(op)
+
+
 @dataclass
 class Evaluator:
     """One model on one path; `original`: its obligations may be taken to hold. `non_empty`: the

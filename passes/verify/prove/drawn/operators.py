@@ -13,6 +13,7 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.operators import called_key, op_of
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.operators.table import positions, traits_of, where
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.elements import elements, from_elements, product
@@ -67,6 +68,13 @@ _NO_ARITHMETIC = (
 )
 #: In place of an output that a kernel leaves out.
 _LEFT_OUT = np.zeros(0)
+
+
+def is_of_terms(op: str) -> bool:
+    """Return whether an operator becomes terms; with another one that is tried, by its kernel where
+    this is plain arithmetic, or by the function of its schema."""
+    known = (_HANDS_ON, _MOVES, _OF_SHAPES, _ELEMENTWISE, _REDUCES, _BY_ROWS)
+    return op == "MatMul" or any(op in some for some in known)
 
 
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
@@ -184,11 +192,11 @@ class Operator:
         of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
         if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
             raise NotShown("operator", "Mod of floats without fmod")
-        if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
-            lengths = fed[4] if len(fed) > 4 else None
+        if self.op in RECURRENT and fed[0] is not None:
+            lengths = fed[LENGTHS] if len(fed) > LENGTHS else None
             self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
             rows = 0 if self.call.get("layout", 0) else 1
-            for state in fed[5:7]:
+            for state in fed[INITIAL_H : INITIAL_C + 1]:
                 if state is not None and state.shape[rows] != fed[0].shape[rows]:
                     raise ModelFailed(f"{self.op}: the batch sizes of x and of a state differ")
         if self.op == "Slice" and len(fed) > 4 and fed[4] is not None and fed[0] is not None:
