@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from onnx import NodeProto
 
 from passes.ir.attributes import attribute, attributes, text
 from passes.ir.operators import op_of
+from passes.ir.registry import Registry
 from passes.ir.versions import NEGATIVE_AXES
 from passes.operators.contract import (
     Contract,
@@ -26,6 +27,8 @@ from passes.operators.contract import (
 )
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
+
+_CONTRACTS: Registry[Callable[[Operands], Contract]] = Registry()
 
 
 def contract_of(operands: Operands) -> Contract | None:
@@ -51,6 +54,7 @@ def _broadcast(given: Operands) -> Contract:
     return Contract(*joined(*shapes), complete=True)
 
 
+@_CONTRACTS.enter("Concat")
 def _concat(given: Operands) -> Contract:
     first = given.sizes(0)
     axis = given.axis(len(first), 1)
@@ -65,6 +69,7 @@ def _concat(given: Operands) -> Contract:
     return Contract([*first[:axis], along, *first[axis + 1 :]], needs, complete=True)
 
 
+@_CONTRACTS.enter("Einsum")
 def _einsum(given: Operands) -> Contract:
     equation = text(given.node, "equation", "").replace(" ", "")
     terms, arrow, result = equation.partition("->")
@@ -81,12 +86,14 @@ def _einsum(given: Operands) -> Contract:
     return Contract([Joint(named[one]) if one in named else None for one in result], needs)
 
 
+@_CONTRACTS.enter("Expand")
 def _expand(given: Operands) -> Contract:
     shape = given.list(1)
     sizes, needs = joined(given.sizes(0), shape)
     return Contract(sizes, [*needs, *(Need(size, "least", 0) for size in shape)], complete=True)
 
 
+@_CONTRACTS.enter("Gather")
 def _gather(given: Operands) -> Contract:
     x, index = given.sizes(0), given.sizes(1)
     axis, chosen = given.axis(len(x), 0), given.constant(given.node.input[1])
@@ -99,10 +106,12 @@ def _gather(given: Operands) -> Contract:
     return Contract(sizes, needs, complete=chosen is not None)
 
 
+@_CONTRACTS.enter("GatherElements")
 def _gather_elements(given: Operands) -> Contract:
     return Contract(given.sizes(1))
 
 
+@_CONTRACTS.enter("Gemm")
 def _gemm(given: Operands) -> Contract:
     rows, inner = _matrix(given, 0, "transA")
     other, columns = _matrix(given, 1, "transB")
@@ -115,6 +124,7 @@ def _matrix(given: Operands, place: int, transposed: str) -> Sequence[Size]:
     return given.sizes(place, 2)[:: -1 if attribute(given.node, transposed, 0) else 1]
 
 
+@_CONTRACTS.enter("MatMul", "MatMulInteger")
 def _matmul(given: Operands) -> Contract:
     left, right = given.sizes(0), given.sizes(1)
     if not left or not right:
@@ -125,6 +135,7 @@ def _matmul(given: Operands) -> Contract:
     return Contract(sizes, [inner, *needs], complete=op_of(given.node) == "MatMul")
 
 
+@_CONTRACTS.enter("Pad")
 def _pad(given: Operands) -> Contract:
     x, pads, chosen = given.sizes(0), given.numbers(1, "pads"), given.numbers(3, "axes")
     if chosen is None and given.has(3):
@@ -150,6 +161,7 @@ def _reduced(given: Operands) -> Contract:
     return _without(given, axes_in(axes or every, len(x)))
 
 
+@_CONTRACTS.enter("ArgMax", "ArgMin")
 def _extreme(given: Operands) -> Contract:
     return _without(given, [given.axis(len(given.sizes(0)), 0)])
 
@@ -161,6 +173,7 @@ def _without(given: Operands, axes: Sequence[int]) -> Contract:
     return Contract([1 if size.axis in axes else size for size in kept], complete=True)
 
 
+@_CONTRACTS.enter("Split")
 def _split(given: Operands) -> Contract:
     """Parts of given sizes, or equal ones; of unequal ones that are not given, executors differ."""
     x, parts, count = given.sizes(0), given.numbers(1, "split"), len(given.node.output)
@@ -173,6 +186,7 @@ def _split(given: Operands) -> Contract:
     return Contract([*x[:axis], None, *x[axis + 1 :]], needs, complete)
 
 
+@_CONTRACTS.enter("Squeeze")
 def _squeeze(given: Operands) -> Contract:
     x, axes = given.sizes(0), given.numbers(1, "axes")
     if not axes:  # executors differ
@@ -182,6 +196,7 @@ def _squeeze(given: Operands) -> Contract:
     return Contract([size for size in x if size.axis not in gone], needs, complete=True)
 
 
+@_CONTRACTS.enter("TopK")
 def _top(given: Operands) -> Contract:
     x = given.sizes(0)
     axis = given.axis(len(x), -1)
@@ -191,6 +206,7 @@ def _top(given: Operands) -> Contract:
     return Contract([*x[:axis], *count, *x[axis + 1 :]], [Need(x[axis], "least", count[0])])
 
 
+@_CONTRACTS.enter("Transpose")
 def _transpose(given: Operands) -> Contract:
     x = given.sizes(0)
     order = attributes(given.node, "perm")
@@ -199,6 +215,7 @@ def _transpose(given: Operands) -> Contract:
     return Contract(x[::-1] if order is None else [x[axis] for axis in order], complete=True)
 
 
+@_CONTRACTS.enter("Unsqueeze")
 def _unsqueeze(given: Operands) -> Contract:
     x, axes = given.sizes(0), given.numbers(1, "axes")
     if not axes:  # executors differ
@@ -209,21 +226,3 @@ def _unsqueeze(given: Operands) -> Contract:
 
 
 _OF_SHAPES = {Shape.BROADCAST: _broadcast, Shape.REDUCED: _reduced}
-_CONTRACTS: Mapping[str, Callable[[Operands], Contract]] = {
-    "ArgMax": _extreme,
-    "ArgMin": _extreme,
-    "Concat": _concat,
-    "Einsum": _einsum,
-    "Expand": _expand,
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul,
-    "Pad": _pad,
-    "Split": _split,
-    "Squeeze": _squeeze,
-    "TopK": _top,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
-}

@@ -118,7 +118,16 @@ class Traits:
     )
     apart: Annotated[bool, "a row is reduced by itself"] = False
     commutes: Annotated[bool, "its two operands may change places: same bits, but of NaN"] = False
+    along_axis: Annotated[
+        int, "the version from which a row is along `axis`; before, it has all axes from there on"
+    ] = 0
+    pools: Annotated[bool, "it pools the elements of a window"] = False
+    by_image: Annotated[
+        bool, "it computes each image of its first input, [N, C, ...], by itself"
+    ] = False
     logic: Annotated[bool, "it takes truth values"] = False
+    wraps: Annotated[str, "what it takes or gives: `sequence` or `optional`"] = ""
+    makes: Annotated[bool, "it makes a sequence of no other one"] = False
     draws: Annotated[bool, "it draws random numbers; Dropout, in training"] = False
     tensors: Annotated[bool, "its outputs are no sequences, optionals or maps"] = True
 
@@ -169,9 +178,9 @@ def _named(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals:
         return ("tensors", False) if word == "no-tensor" else (name, True)
-    if name == "compares":
+    if name in ("compares", "wraps"):
         return name, value
-    if name == "since":
+    if name in ("since", "along_axis"):
         return name, int(value)
     if value == "all":
         return name, EVERY

@@ -18,8 +18,10 @@ from passes.ir.names import Names
 from passes.ir.operators import Operation, op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.ir.registry import Registry
 from passes.operators.cells import RECURRENT
-from passes.operators.table import traits_of
+from passes.operators.table import traits_of, where
+from passes.operators.traits import Values
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
     CannotStream,
@@ -37,21 +39,12 @@ from passes.writing.guards import Guard, guard_of
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
 Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
-RULES: dict[str, Rule] = {}
+RULES: Registry[Rule] = Registry()
+streamed = RULES.enter
 #: The rule of operators whose traits are by element.
 BY_ELEMENT = "by element"
 #: The rule of operators that read no frames, but perhaps their number.
 BY_COUNT = "by count"
-
-
-def streamed(*ops: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some operators."""
-
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(ops, rule))
-        return rule
-
-    return enter
 
 
 def rule_of(node: Operation) -> Rule | None:
@@ -397,7 +390,7 @@ class Streamer:
 
 
 #: What reads the frames of a chunk alone: states are computed from these, or numbers of them.
-_OWN = (*RECURRENT, "Scan", "CumSum", "Shape", "Size")
+_OWN = (*RECURRENT, *where(lambda row: row.values is Values.SIZES), "Scan", "CumSum")
 #: What fills frames that are all alike, if its shape depends on their number.
 _FILLING = ("Expand", "ConstantOfShape", "Tile")
 

@@ -23,9 +23,9 @@ _ALL = {
 }
 #: Operators of which nobody has asked anything yet.
 _UNKNOWN = """
-    AffineGrid Attention BitCast CausalConvWithState Col2Im ConvTranspose CumProd DFT DeformConv
+    AffineGrid Attention BitCast CausalConvWithState Col2Im CumProd DFT DeformConv
     Det DynamicQuantizeLinear GridSample GroupNormalization ImageDecoder LinearAttention
-    MaxRoiPool MeanVarianceNormalization NegativeLogLikelihoodLoss QLinearConv QLinearMatMul
+    MaxRoiPool MeanVarianceNormalization NegativeLogLikelihoodLoss QLinearMatMul
     RMSNormalization RegexFullMatch RoiAlign RotaryEmbedding STFT SoftmaxCrossEntropyLoss
     StringConcat StringNormalizer SwiGLU TfIdfVectorizer
 """

@@ -28,8 +28,9 @@ _FLOATS = frozenset(
 )
 #: Constants beyond this many elements are taken for rounding ones, unread.
 _READ_AT_MOST = 1 << 20
-#: What makes negative numbers of others; and what rounds, but makes none.
+#: What makes negative numbers of others.
 _NEGATING = frozenset({"Neg", "Sub"})
+#: What rounds, but makes no negative numbers of others.
 _AVERAGING = frozenset({"AveragePool", "Div", "GlobalAveragePool", "Mean", "ReduceMean", "Sqrt"})
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from passes.ir.operators import called_key, op_of
+from passes.ir.operators import HOLDERS, called_key, op_of
+from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
 from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.operators.table import positions, traits_of, where
+from passes.operators.traits import Values
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import NotShown, Terms, name_of, numbers, over
@@ -29,14 +31,10 @@ from passes.verify.reference.value_types import element_dtype
 
 #: The operands that it moves; the kernel runs on term numbers.
 _MOVES = positions("moves")
-_OF_SEQUENCES = (
-    "ConcatFromSequence Identity If Optional OptionalGetElement OptionalHasElement Scan"
-    " SequenceConstruct SequenceEmpty SequenceLength SequenceMap"
-)
 #: What hands values on as they are, sequences included, and the operands that are numbers to it: a
 #: position, a trip count.
 _HANDS_ON: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(_OF_SEQUENCES.split(), ()),
+    **dict.fromkeys(where(lambda row: row.wraps) | HOLDERS | {"Identity"}, ()),
     "Loop": (0,),
     "SequenceAt": (1,),
     "SequenceErase": (1,),
@@ -44,7 +42,7 @@ _HANDS_ON: dict[str, tuple[int, ...]] = {
     "SplitToSequence": (1,),
 }
 #: What reads only the shape of its operand.
-_OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})
+_OF_SHAPES = where(lambda row: row.values is Values.SIZES)
 _SIZES = positions("deciding")
 #: An Identity may hand on a sequence.
 _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
@@ -52,7 +50,7 @@ _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
 _IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: What makes a term of each row, and of each place in a row.
 _REDUCES = where(lambda row: row.apart)
-_BY_ROWS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+_BY_ROWS = where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS)
 _VECTORS = positions("vectors")
 #: Raised where what a kernel computes is no plain arithmetic; on numbers it did not fail.
 _NO_ARITHMETIC = (
@@ -294,7 +292,7 @@ class Operator:
             if not axes and self.call.get("noop_with_empty_axes", 0):
                 return None
             axes = axes or range(ids.ndim)
-        elif self.op in _BY_ROWS and self.call.version < 13:
+        elif self.op in _BY_ROWS and self.call.version < SOFTMAX_OF_ONE_AXIS:
             axes = range(axes[0] % max(ids.ndim, 1), ids.ndim)
         ends, lead = range(-len(axes), 0), ids.ndim - len(axes)
         moved = np.moveaxis(ids, axes, ends)

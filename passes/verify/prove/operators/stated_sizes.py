@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
+from passes.ir.registry import Registry
 from passes.operators.contract import Joint, Operands, Size
 from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
@@ -21,13 +22,14 @@ from passes.verify.prove.terms.term import Term
 _ALONG_AXIS = frozenset({"DequantizeLinear", "InstanceNormalization", "QuantizeLinear"})
 #: The sizes of an output, None where one is unknown.
 Sizes = tuple[Term | None, ...]
+_STATED: Registry[Callable[[Call], Sizes | None]] = Registry()
 
 
 def stated_sizes(call: Call, place: int) -> Sizes | None:
     """The sizes of the output at a place; None if nothing is stated, not even the rank."""
     given = [one for one in call.inputs if one is not None]
     traits = traits_of(call.node)
-    if call.op in _BY_CONTRACT:
+    if call.op == "TopK":
         return _by_contract(call)
     if place or not given:
         return None
@@ -52,6 +54,7 @@ def _fits(one: Array, whole: Array, *, alone: bool) -> bool:
     )
 
 
+@_STATED.enter("Einsum")
 def _by_contract(call: Call) -> Sizes | None:
     arrays = {name: one for name, one in zip(call.node.input, call.inputs, strict=True) if one}
     contract = contract_of(
@@ -75,10 +78,12 @@ def _term(call: Call, number: Any) -> Term:
     return call.algebra.whole(number) if isinstance(number, int) else number
 
 
+@_STATED.enter("Pad")
 def _pad(call: Call) -> Sizes:
     return tuple(padded(call)[1])
 
 
+@_STATED.enter("Conv")
 def _conv(call: Call) -> Sizes | None:
     x, w, algebra = call.array(0), call.array(1), call.algebra
     if x.rank != w.rank or x.rank < 3:
@@ -94,11 +99,3 @@ def _conv(call: Call) -> Sizes | None:
         known = given["auto_pad"] == b"NOTSET" and algebra.is_not_negative(last)
         made.append(algebra.add(algebra.idiv(last, by), algebra.one) if known else None)
     return tuple(made)
-
-
-#: Those whose contract is what every executor does.
-_BY_CONTRACT = ("Einsum", "TopK")
-_STATED: dict[str, Callable[[Call], Sizes | None]] = {
-    "Conv": _conv,
-    "Pad": _pad,
-}
