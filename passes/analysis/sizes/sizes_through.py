@@ -64,7 +64,7 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
     Of several outputs, that of each of them.
     """
-    if len(node.output) > 1 and op_of(node) != "Split":
+    if not has_size(node):
         return None
     follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node)) or _stated
     return follow(read, node, axis)
@@ -88,6 +88,9 @@ def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> 
 
 def has_size(node: NodeProto) -> bool:
     """Return whether the output size of a node may be known."""
+    several = len(node.output) > 1 or op_of(node) == "TopK"  # which may leave one out
+    if several and op_of(node) != "Split":
+        return False
     return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES or has_contract(node)
 
 
