@@ -150,6 +150,7 @@ _BY_SHAPE: dict[Shape, SizeRule] = {
     Shape.ELEMENTWISE: _same,
     Shape.KEPT: _same,
 }
+#: Those that decide by values, which contracts do not.
 _SIZES: dict[str, SizeRule] = {
     "ConstantOfShape": _filled,
     "Range": _counted,

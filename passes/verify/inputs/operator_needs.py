@@ -193,6 +193,7 @@ def _scan(reading: _Reading) -> Iterator[Need]:
         yield Need(Size(first + argument, axes[argument]), "equal", Size(first, axes[0]))
 
 
+#: Those that only this module asks: what other readers ask, too, is a contract.
 _WANTS: Mapping[str, Callable[[_Reading], Iterable[Need]]] = {
     **dict.fromkeys(("LayerNormalization", "PRelu"), _broadcast),
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
