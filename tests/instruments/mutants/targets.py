@@ -23,7 +23,6 @@ RULES = {
     "carry-captures": "carry-captures",
     "expand-cell": "expand",
     "forward-cell": "forward-cell",
-    "pair-directions": "pair-directions",
     "unroll": "unroll",
     "unroll-partial": "unroll-partial",
     "peel": "peel",
