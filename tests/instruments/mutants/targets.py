@@ -33,8 +33,6 @@ RULES = {
     "batch-outputs": "batch-outputs",
     "dissolve-map": "dissolve-map",
     "flatten-scan": "flatten-scan",
-    "fuse-scans": "fuse-scans",
-    "scan-windows": "scan-windows",
     "collect-sequence": "collect-sequence",
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
