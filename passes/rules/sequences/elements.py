@@ -22,7 +22,7 @@ OPERATORS = frozenset(
     {
         *("ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
         *("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert"),
-        *("SequenceLength", "SequenceMap", "SplitToSequence"),
+        *("SequenceLength", "SplitToSequence"),
     }
 )
 #: Those whose first input is a sequence, which they hand on, perhaps changed.
@@ -88,7 +88,7 @@ def _writer(site: Site, integers: Integers, name: str) -> NodeProto:
     if not integers.same_meaning(node, name):
         what = f"the body has other values of the names that {op_of(node)} {name!r} reads"
         raise site.refused("hidden", what, name)
-    if made in ("SequenceMap", "SplitToSequence", "OptionalGetElement"):
+    if made in ("SplitToSequence", "OptionalGetElement"):
         raise NothingToDo  # it is rewritten, or refused, itself
     return node
 
