@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
 from passes.analysis.integers.affine import ITERATION, Affine, Ints
 from passes.analysis.integers.integer_ops import is_settled
@@ -13,12 +13,11 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
 from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing.guards import Constant, Producer
 
 #: A step past every end: an axis would have to be longer.
 _FAR = 10**9
@@ -66,63 +65,6 @@ def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
 def number_of(ints: Ints | None) -> int | None:
     """The constant that a single number is, None otherwise."""
     return ints.single.number if ints is not None and ints.single is not None else None
-
-
-@dataclass(frozen=True)
-class StringRow:
-    """The rows of `tensor` along `axis` whose number is `index`: one, or none if out of range.
-
-    `helpers` are outputs of the nodes that only count the rows and move them to the front.
-    """
-
-    tensor: str
-    axis: int
-    index: str
-    helpers: tuple[str, ...]
-
-
-def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
-    """The row that a Compress reads whose mask compares the row numbers with an index."""
-    mask = producer(node.input[1])
-    if attribute(node, "axis", None) != 0 or mask is None or op_of(mask) != "Equal":
-        return None
-    rows = node.input[0]
-    numbers, index = mask.input
-    counting = _numbers_of(numbers, rows, producer, constant)
-    if counting is None:
-        return None
-    helpers = (mask.output[0], *counting)
-    moved = producer(rows)
-    if moved is None or op_of(moved) != "Transpose":
-        return StringRow(rows, 0, index, helpers)
-    perm = attributes(moved, "perm")
-    if not perm or perm[1:] != sorted(perm[1:]):
-        return None
-    return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
-
-
-def _numbers_of(
-    name: str, rows: str, producer: Producer, constant: Constant
-) -> tuple[str, ...] | None:
-    """The names from a tensor to the numbers of its rows; None where they are another one's."""
-    found = []
-    for op in ("Squeeze", "NonZero", "ConstantOfShape", "Gather", "Shape"):
-        node = producer(name)
-        if node is None or op_of(node) != op or not _plain(node, constant):
-            return None
-        found.append(name)
-        name = node.input[0]
-    return tuple(found) if name == rows else None
-
-
-def _plain(node: NodeProto, constant: Constant) -> bool:
-    """Return whether such a node does what it must: axis 0, and a filling that is not zero."""
-    if op_of(node) == "Gather":
-        position = constant(node.input[1])
-        return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
-    if op_of(node) == "ConstantOfShape":
-        return any(numpy_helper.to_array(filling.t).all() for filling in node.attribute)
-    return op_of(node) != "Shape" or not node.attribute
 
 
 @dataclass(frozen=True)
@@ -179,8 +121,6 @@ class _Finder:
             return self._slice(index, node)
         if op_of(node) == "SequenceAt":
             return self._sequence_at(index, node)
-        if op_of(node) == "Compress":
-            return self._string_row(index, node)
         return None
 
     def outer(self, name: str) -> str:
@@ -228,22 +168,6 @@ class _Finder:
         results = tuple(name for _, name in squeezes)
         return replace(read, nodes=gone, results=results, kept_axis=False)
 
-    def _string_row(self, index: int, node: NodeProto) -> Read | None:
-        """A row of strings, read by a mask, without the nodes that only made the mask."""
-        row = string_row(node, self.form.index.producers.get, self.integers.constant_inside)
-        if row is None:
-            return None
-        read = self._read(index, node, row.tensor, row.axis, row.index, kept=True)
-        squeezed = None if read is None else self._squeezed(read, node, 0)
-        if squeezed is None or squeezed.kept_axis:
-            return None
-        gone = set(squeezed.nodes)
-        for name in row.helpers:
-            position = self.form.index.positions[name]
-            if gone.issuperset(self.readers.get(name, ())):
-                gone.add(position)
-        return replace(squeezed, nodes=(index, *sorted(gone - {index})))
-
     def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
         """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""
         readers = self.readers.get(name, [])
@@ -270,36 +194,14 @@ class _Finder:
         outer = carried.initial if carried else name
         if self.integers.is_outer(outer) and not self.integers.same_meaning(producer, outer):
             return None
-        if op_of(producer) == "SplitToSequence":
-            axis = attribute(producer, "axis", 0)
-            parts = producer.input[1] if len(producer.input) > 1 else ""
-            if parts and not self._is_one(parts):
-                return None
-            kept = bool(parts) or attribute(producer, "keepdims", 1) != 0
-            return self._read(index, node, producer.input[0], axis, node.input[1], kept)
-        if op_of(producer) == "SequenceConstruct":
-            return self._constructed(index, node, producer)
-        return None
-
-    def _constructed(self, index: int, node: NodeProto, sequence: NodeProto) -> Read | None:
-        """A read of a sequence that consists of the parts of a Split."""
-        split = self.integers.source(sequence.input[0])
-        if split is None or op_of(split) != "Split" or list(split.output) != list(sequence.input):
+        if op_of(producer) != "SplitToSequence":
             return None
-        if not is_settled(split):
+        axis = attribute(producer, "axis", 0)
+        parts = producer.input[1] if len(producer.input) > 1 else ""
+        if parts and not self._is_one(parts):
             return None
-        axis = attribute(split, "axis", 0)
-        tensor = self.outer(split.input[0])
-        size = self.integers.size(tensor, axis) if tensor else None
-        if size is None or size.number != len(split.output) or not self._even(split):
-            return None
-        return self._read(index, node, split.input[0], axis, node.input[1], kept=True)
-
-    def _even(self, split: NodeProto) -> bool:
-        """Return whether a Split into as many parts as there are elements makes parts of one
-        each."""
-        parts = self.integers.numbers(split, 1, "split")
-        return set(parts or ()) <= {1} and (parts is not None or not "".join(split.input[1:]))
+        kept = bool(parts) or attribute(producer, "keepdims", 1) != 0
+        return self._read(index, node, producer.input[0], axis, node.input[1], kept)
 
     def _is_one(self, name: str) -> bool:
         """Return whether a sequence is split into single slices: a scalar 1, which no part

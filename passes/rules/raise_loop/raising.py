@@ -25,8 +25,6 @@ from passes.rules.raise_loop.read_range import ReadRange, window_of
 from passes.rules.raise_loop.state_guards import without_state_guards
 from passes.types.value_types import Dim, elem_type_of
 
-_WRITES = ("ScatterElements", "ScatterND")
-
 
 def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     """The loop, with the initial value of a buffer read where only its shape is needed.
@@ -38,8 +36,7 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     readers = form.index.readers
     for carried in form.carried:
         writer = form.index.producers.get(form.index.source(carried.body_output))
-        writes = writer is not None and op_of(writer) in _WRITES
-        if writer is None or not writes or writer.input[0] != carried.body_input:
+        if writer is None or op_of(writer) != "ScatterND" or writer.input[0] != carried.body_input:
             continue
         if integers.is_outer(carried.initial):
             found |= dict.fromkeys(

@@ -9,6 +9,7 @@ from functools import partial
 
 from onnx import GraphProto, NodeProto
 
+from loop_rules.siblings import Siblings
 from passes.analysis.bodies.context import context_of
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
@@ -17,7 +18,6 @@ from passes.ir.operators import op_of
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Site, nodes_of, register
-from passes.rules.fuse_scans.siblings import Siblings
 from passes.types.value_types import is_static
 
 

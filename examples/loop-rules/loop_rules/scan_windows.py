@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
+from loop_rules.windows import Window, is_read, windows
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import all_bytes, most_bytes, row_bytes
 from passes.ir import scope as scoping
@@ -14,7 +15,6 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.ir.protos import replace_all
 from passes.loops.form import LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.time_axis.windows import Window, is_read, windows
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
