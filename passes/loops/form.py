@@ -203,6 +203,16 @@ class LoopForm:
         """The definitions and readers of values in the body, which must not change any more."""
         return GraphIndex(self.body)
 
+    @cached_property
+    def unchanged(self) -> dict[str, Carried]:
+        """The carried values, by body input, that every iteration passes on unchanged."""
+        source = self.index.source
+        return {
+            carried.body_input: carried
+            for carried in self.carried
+            if source(carried.body_output) == carried.body_input
+        }
+
     @property
     def captured(self) -> list[str]:
         """Outer values that the body reads, in order of first use."""

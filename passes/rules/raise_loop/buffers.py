@@ -11,7 +11,6 @@ from onnx import NodeProto
 from passes.analysis.bodies.body_types import BodyTypes
 from passes.analysis.integers.affine import ITERATION, ONE, Affine
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
@@ -136,7 +135,7 @@ class Buffers:
 
     def _counts_rows(self, name: str, buffer: Carried, rank: int) -> bool:
         """Return whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
-        carried = unchanged(self.form).get(name)
+        carried = self.form.unchanged.get(name)
         array = self.site.constant(carried.initial if carried else name)
         if array is None or (carried is None and not self.integers.is_outer(name)):
             return False
