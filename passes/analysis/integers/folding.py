@@ -14,6 +14,9 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes.analysis.integers.exactness import Array
 from passes.ir.operators import op_of
+from passes.operators.functions import NUMPY
+from passes.operators.table import TRAITS
+from passes.operators.traits import Values
 from passes.writing.draft import Draft
 
 MOST_ELEMENTS = 64
@@ -25,24 +28,8 @@ _CASTS = {
     TensorProto.FLOAT: np.float32,
     TensorProto.DOUBLE: np.float64,
 }
-_ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Neg": np.negative,
-    "Equal": np.equal,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "And": np.logical_and,
-    "Or": np.logical_or,
-    "Xor": np.logical_xor,
-    "Not": np.logical_not,
-    "Where": np.where,
-    "Max": np.maximum,
-    "Min": np.minimum,
-}
+#: Quotients and roots of whole numbers are none.
+_ELEMENTWISE = {op: function for op, function in NUMPY.items() if TRAITS[op].values is Values.EXACT}
 #: The ops whose outputs are known where their inputs are.
 FOLDED = {
     *_ELEMENTWISE,

@@ -12,6 +12,7 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.operators.comparisons import COMPARISONS, holds
 
 #: The least and the largest value; of a condition, 0 if it may be false and 1 if it may be true.
 Interval = tuple[float, float]
@@ -102,14 +103,10 @@ def _where(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return min(there[0], otherwise[0]), max(there[1], otherwise[1])
 
 
-def _compared(
-    always: Callable[[Interval, Interval], bool], never: Callable[[Interval, Interval], bool]
-) -> Callable[[NodeProto, list[Interval]], Interval | None]:
-    def follow(node: NodeProto, inputs: list[Interval]) -> Interval | None:
-        left, right = inputs
-        return _TRUE if always(left, right) else _FALSE if never(left, right) else _OPEN
-
-    return follow
+def _compared(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    left, right = inputs
+    outcome = holds(op_of(node), left[0] - right[1], left[1] - right[0])
+    return _OPEN if outcome is None else _TRUE if outcome else _FALSE
 
 
 def _not(node: NodeProto, inputs: list[Interval]) -> Interval | None:
@@ -117,6 +114,7 @@ def _not(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return 1 - high, 1 - low
 
 
+#: The function of intervals that each operator is.
 _FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] = {
     "Identity": _same,
     "Squeeze": _same,
@@ -127,13 +125,7 @@ _FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] 
     "Max": _largest,
     "Min": _smallest,
     "Where": _where,
-    "Less": _compared(lambda a, b: a[1] < b[0], lambda a, b: a[0] >= b[1]),
-    "LessOrEqual": _compared(lambda a, b: a[1] <= b[0], lambda a, b: a[0] > b[1]),
-    "Greater": _compared(lambda a, b: a[0] > b[1], lambda a, b: a[1] <= b[0]),
-    "GreaterOrEqual": _compared(lambda a, b: a[0] >= b[1], lambda a, b: a[1] < b[0]),
-    "Equal": _compared(
-        lambda a, b: a == b and a[0] == a[1], lambda a, b: a[1] < b[0] or b[1] < a[0]
-    ),
+    **dict.fromkeys(COMPARISONS, _compared),
     "And": _smallest,
     "Or": _largest,
     "Not": _not,

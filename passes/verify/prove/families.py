@@ -14,10 +14,6 @@ UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.
     *("Clip", "Identity", "IsInf", "IsNaN", "Not", "Shrink", "Swish")
 }
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
-#: Those that broadcast from opset 8 on.
-WITHOUT_BROADCASTING = frozenset({"Max", "Min", "Sum", "Mean"})
-COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
-LOGIC = ("And", "Or", "Xor", "Not")
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
 #: The activations of RNN, GRU and LSTM, with their parameters.
 ACTIVATIONS: Mapping[str, Sequence[str]] = {

@@ -13,11 +13,11 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.operators import called_key, op_of
-from passes.operators.table import positions, where
+from passes.operators.table import positions, traits_of, where
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import NotShown, Terms, name_of, numbers, over
-from passes.verify.prove.families import REDUCTIONS, WITHOUT_BROADCASTING, cast_attributes
+from passes.verify.prove.families import REDUCTIONS, cast_attributes
 from passes.verify.prove.operators.opaque import meaning
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
@@ -178,8 +178,9 @@ class Operator:
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
                 raise NotShown("shape", f"operand {place} of {self.op} is no vector")
         shapes = {one.shape for one in fed if one is not None}
-        if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
-            raise ModelFailed(f"{self.op} does not broadcast before opset 8")
+        since = traits_of(self.node).since
+        if self.call.version < since and len(shapes) > 1:
+            raise ModelFailed(f"{self.op} does not broadcast before opset {since}")
         of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
         if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
             raise NotShown("operator", "Mod of floats without fmod")
