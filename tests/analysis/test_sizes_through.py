@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from passes.testing import assert_refused, assert_rewrite
+from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
+from passes.session import Session
+from passes.testing import as_model, as_text, assert_refused, assert_rewrite
 from tests.written import changed
 
 #: A Loop over the steps of `z` [batch, time, n], with a state of zeros of the batch of `x`.
@@ -106,3 +109,21 @@ def test_a_size_of_a_reshape_that_copies_nothing_where_it_is_0() -> None:
 )
 def test_another_size_is_not_taken_for_the_same(front: str, inputs: str) -> None:
     assert_refused(rows_from(front, inputs), "shape-unknown", pipeline="raise")
+
+
+def test_a_branch_that_never_runs_may_lack_an_axis() -> None:
+    """onnx's own inference rejects the branch, which no case can reach."""
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 17]>
+    g (float[2,N] z) => (float[2,N] w) <int64 zero = {0}, int64 one = {1}> {
+        s = Shape (z)
+        d = Gather (s, zero)
+        c = Equal (d, one)
+        w = If (c) <then_branch = squeezed () => (p) {
+            axes = Constant <value_ints = [0]> ()
+            p = Squeeze (z, axes)
+        }, else_branch = as_it_is () => (q) { q = Identity (z) }>
+    }""")
+    result = Session(SCHEDULES["declare-shapes"], None, RuleOptions(), None).run(model)
+    assert "=> ( p)" in as_text(result.model)
+    assert "=> (float[2,?] q)" in as_text(result.model)

@@ -121,9 +121,9 @@ def _reduced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     gone = {number % rank for number in axes}
     if op_of(node) != "Squeeze" and attribute(node, "keepdims", 1):
         return Affine(1) if axis in gone else read.size(node.input[0], axis)
-    return read.size(
-        node.input[0], [position for position in range(rank) if position not in gone][axis]
-    )
+    kept = [position for position in range(rank) if position not in gone]
+    # a branch that never runs may return fewer axes than its If
+    return read.size(node.input[0], kept[axis]) if axis < len(kept) else None
 
 
 def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
