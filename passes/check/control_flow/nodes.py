@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from passes.check.control_flow import scan_form
 from passes.check.control_flow.carried import check_carried, check_returned, check_scalar
 from passes.check.control_flow.scan_8_types import check_scan_8_types
-from passes.check.control_flow.scan_form import check_stamp
+from passes.check.control_flow.scan_form import check_stamp, is_scan_8
 from passes.check.control_flow.scan_types import check_scan_types
 from passes.check.control_flow.site import CheckedSite
 from passes.check.graph_declarations import Headings
@@ -15,7 +15,6 @@ from passes.check.lookup import Lookup
 from passes.check.node_in_scope import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir.operators import op_of
-from passes.loops.parts import Kind
 from passes.loops.reading import graph_of
 
 
@@ -93,19 +92,37 @@ def _check_if_types(site: CheckedSite, look: Lookup) -> None:
     check_returned(site, look, then, then.heading.returned)
 
 
-_TYPES: dict[Kind, Callable[[CheckedSite, Lookup], None]] = {
-    Kind.SCAN_8: check_scan_8_types,
-    Kind.SCAN: check_scan_types,
-    Kind.LOOP: _check_loop_types,
+def _check_loop_form(site: CheckedSite) -> None:
+    _ = site.form  # raises
+
+
+def _check_scan_form(site: CheckedSite) -> None:
+    check_stamp(site)
+    _check_loop_form(site)
+
+
+def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
+    if is_scan_8(site):
+        check_scan_8_types(site, look)
+    else:
+        check_scan_types(site, look)
+
+
+#: What checks the form and the types of each operator.
+_CHECKS: Mapping[
+    str, tuple[Callable[[CheckedSite], None], Callable[[CheckedSite, Lookup], None]]
+] = {
+    "Scan": (_check_scan_form, _check_scan_types),
+    "Loop": (_check_loop_form, _check_loop_types),
+    "If": (_check_if_form, _check_if_types),
 }
-_CHECKED = ("Scan", "Loop", "If")
 #: Without these a Scan or Loop cannot be checked further; a function's caller may choose them.
 _OPEN = ("body", "num_scan_inputs")
 
 
 def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[CheckedSite]:
     """The Scan, Loop and If nodes among `places`."""
-    return [CheckedSite.of(place, headings) for place in places if op_of(place.node) in _CHECKED]
+    return [CheckedSite.of(place, headings) for place in places if op_of(place.node) in _CHECKS]
 
 
 def check_form(sites: Iterable[CheckedSite]) -> None:
@@ -114,18 +131,9 @@ def check_form(sites: Iterable[CheckedSite]) -> None:
         if site.is_open(*_OPEN):
             continue
         try:
-            _check_form(site)
+            _CHECKS[op_of(site.node)][0](site)
         except BadModel as error:
             raise error.at(path=site.place.path) from error.__cause__
-
-
-def _check_form(site: CheckedSite) -> None:
-    if op_of(site.node) == "If":
-        _check_if_form(site)
-        return
-    if op_of(site.node) == "Scan":
-        check_stamp(site)
-    _ = site.form  # raises
 
 
 def tolerated_deviations(sites: Iterable[CheckedSite]) -> Iterator[str]:
@@ -140,7 +148,4 @@ def check_types(sites: Iterable[CheckedSite], look: Lookup) -> None:
     for site in sites:
         if site.is_open(*_OPEN, "then_branch", "else_branch"):
             continue
-        if op_of(site.node) == "If":
-            _check_if_types(site, look)
-        else:
-            _TYPES[site.form.kind](site, look)
+        _CHECKS[op_of(site.node)][1](site, look)

@@ -182,6 +182,7 @@ class Field:
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
 
 
+#: How residues of operands make that of a result.
 _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
     "Add": Field.total,
     "Sub": lambda field, args: field.total(args, (1, -1)),
