@@ -10,7 +10,10 @@ import pytest
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import Reading, ints_of
 from passes.analysis.sizes.sizes_through import size_through
-from passes.testing import assert_refused, assert_rewrite
+from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
+from passes.session import Session
+from passes.testing import as_model, as_text, assert_refused, assert_rewrite
 from tests.written import changed
 
 #: A Loop over the steps of `z` [batch, time, n], with a state of zeros of the batch of `x`.
@@ -176,3 +179,21 @@ def test_sizes_that_a_contract_states(text: str, axis: int, expected: Affine | N
 )
 def test_sizes_along_axes_that_do_not_exist_are_unknown(text: str) -> None:
     assert [size(text, axis) for axis in range(3)] == [None] * 3
+
+
+def test_a_branch_that_never_runs_may_lack_an_axis() -> None:
+    """onnx's own inference rejects the branch, which no case can reach."""
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 17]>
+    g (float[2,N] z) => (float[2,N] w) <int64 zero = {0}, int64 one = {1}> {
+        s = Shape (z)
+        d = Gather (s, zero)
+        c = Equal (d, one)
+        w = If (c) <then_branch = squeezed () => (p) {
+            axes = Constant <value_ints = [0]> ()
+            p = Squeeze (z, axes)
+        }, else_branch = as_it_is () => (q) { q = Identity (z) }>
+    }""")
+    result = Session(SCHEDULES["declare-shapes"], None, RuleOptions(), None).run(model)
+    assert "=> ( p)" in as_text(result.model)
+    assert "=> (float[2,?] q)" in as_text(result.model)

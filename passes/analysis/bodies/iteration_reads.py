@@ -11,11 +11,10 @@ from passes.analysis.integers.affine import ITERATION, Affine, Ints
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
-from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
-from passes.loops.form import Carried, LoopForm
+from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -107,7 +106,6 @@ class _Finder:
         self, site: Site, form: LoopForm, integers: Integers, guards: frozenset[str]
     ) -> None:
         self.site, self.form, self.integers, self.guards = site, form, integers, guards
-        self.unchanged = unchanged(form)
         self.readers = form.index.readers
 
     def read(self, index: int, node: NodeProto) -> Read | None:
@@ -125,7 +123,7 @@ class _Finder:
 
     def outer(self, name: str) -> str:
         """The outer tensor that a value of the body always is; "" where there is none."""
-        carried: Carried | None = self.unchanged.get(name)
+        carried = self.form.unchanged.get(name)
         if carried is not None:
             return carried.initial
         return name if self.integers.is_outer(name) else ""
@@ -185,7 +183,7 @@ class _Finder:
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""
         name = node.input[0]
-        carried = self.unchanged.get(name)
+        carried = self.form.unchanged.get(name)
         producer = (
             self.integers.producer(carried.initial) if carried else self.integers.source(name)
         )

@@ -12,7 +12,7 @@ from passes.analysis.bodies.iteration_reads import find_reads
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.analysis.trip_count.induction import inductions, integers_of, unchanged
+from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
@@ -195,13 +195,12 @@ def _droppable(
 
     readers = site.graph.readers
     read = {window.read.tensor for group in windows for window in group}
-    same = unchanged(form)
     found = {
         induction.carried.body_input
         for induction in inductions(site, form)
         if not readers.get(induction.carried.final)
     }
-    for name, carried in same.items():
+    for name, carried in form.unchanged.items():
         if carried.initial in read or not elem_type_of(site.type_of(carried.initial)):
             found.add(name)
     return frozenset(found)
