@@ -88,6 +88,17 @@ class Outside:
         ]
         return mapping
 
+    def place(self, collected: Iterable[Collected]) -> Mapping[str, str]:
+        """Publish, and write outputs of the loop as it would have collected them; returns the new
+        names of the body's values."""
+        outputs = [one for one in collected if one.tensor]
+        rows = [self.vectorizer.spread(one.body_output) for one in outputs]
+        ranks = [self.vectorizer.rank(one.body_output) + 1 if one.axis else 1 for one in outputs]
+        names = self.publish()
+        for one, value, rank in zip(outputs, rows, ranks, strict=True):
+            place_rows(self.author, names.get(value, value), one, rank, turned=one.reversed)
+        return names
+
 
 def time_first(body: TimeBody, author: Author, scanned: Scanned, length: Length) -> str:
     """A scanned tensor with time as axis 0; the model fails where lengths differ."""
