@@ -39,8 +39,7 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     for scanned in form.scanned:
         name = scanned.tensor
         if scanned.axis:
-            rest = [axis for axis in range(ctx.known_rank(name)) if axis != scanned.axis]
-            name = ctx.op("Transpose", name, perm=[scanned.axis, *rest])
+            name = spelling.axis_moved(ctx, name, scanned.axis, 0, ctx.known_rank(name))
         fed.append(name)
     batches = [spelling.unsqueeze(ctx, name, 0) for name in fed]
     results = [ctx.fresh(f"{name or 'unused'}/batch") for name in node.output]
@@ -97,12 +96,11 @@ def scan_to_loop(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 def _place(ctx: Conversion, collected: Collected, row: RowType, rows: str) -> None:
     """Give an output what was collected on axis 0, on the axis that it has."""
-    perm = list(range(1, len(row.dims) + 1))
-    perm.insert(collected.axis, 0)
     if ctx.nodes[-1].output[0] == rows and not collected.axis:
         ctx.nodes[-1].output[0] = collected.tensor
     else:
-        ctx.op("Transpose", rows, outputs=[collected.tensor], perm=perm)
+        rank, outputs = len(row.dims) + 1, [collected.tensor]
+        spelling.axis_moved(ctx, rows, 0, collected.axis, rank, outputs)
 
 
 def _reversed(ctx: Conversion, row: RowType, rows: str) -> str:

@@ -107,10 +107,7 @@ def time_first(body: TimeBody, author: Author, scanned: Scanned, length: Length)
     if length.guarded:
         parts = (author.ints(0), length.size, author.ints(axis))
         value = author.op("Slice", value, *parts)
-    if axis:
-        perm = [axis, *(other for other in range(rank) if other != axis)]
-        value = author.op("Transpose", value, perm=perm)
-    return value
+    return spelling.axis_moved(author, value, axis, 0, rank)
 
 
 def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
@@ -148,9 +145,7 @@ def place_rows(
     if turned:
         value = spelling.reversed_rows(author, value, [] if axis else [output])
     if axis:
-        perm = list(range(1, rank))
-        perm.insert(axis, 0)
-        author.op("Transpose", value, outputs=[output], perm=perm)
+        spelling.axis_moved(author, value, 0, axis, rank, [output])
     elif not turned:
         author.op("Identity", value, outputs=[output])
 
