@@ -64,7 +64,7 @@ class Bounded(Unrolling, ABC):
         rows."""
         author = self.author
         author.adopt(self.body.nodes, self.body.constants)
-        states = [carried.initial for carried in self.form.carried]
+        states = self.initials
         going = self._both([self._scalar(self.initial)], 0)
         flags = []
         for index in range(self.trips):

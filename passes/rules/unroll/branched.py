@@ -8,10 +8,7 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.rules.unroll.bounded import Bounded
-from passes.rules.unroll.branch_types import (
-    refuse_states,
-    refuse_two_shapes,
-)
+from passes.rules.unroll.branch_types import refuse_states, refuse_two_shapes
 from passes.rules.unroll.either_way import either_way, skipped
 from passes.rules.unroll.trip_bounds import Bound
 from passes.rules.unroll.unrolling import Outputs
@@ -29,9 +26,8 @@ class Branched(Bounded):
         """Write an iteration as the branch of an If."""
         author, tag = self.author, f"it{index}"
         go_on = author.fresh("going") if self.ends else ""
-        outputs = Outputs.of(
-            self.form, lambda name: author.names.fresh(f"{name}/{tag}/kept"), go_on
-        )
+        fresh = author.names.fresh
+        outputs = Outputs.of(self.form, lambda name: fresh(f"{name}/{tag}/kept"), go_on)
 
         def skip(inner: Author) -> Outputs:
             ended = author.value(np.array(False), "false") if self.ends else ""

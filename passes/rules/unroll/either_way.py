@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from onnx import TensorProto
 
 from passes.rules.unroll.branch_types import rows_type, state_type
-from passes.rules.unroll.unrolling import Outputs, Unrolling
+from passes.rules.unroll.unrolling import Outputs, Unrolling, empty_rows
 from passes.types.value_types import tensor_type
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -60,6 +60,8 @@ def _with_types(loop: Unrolling, write: Write) -> Callable[[Author], Results]:
 def skipped(loop: Unrolling, author: Author, states: Sequence[str], go_on: str = "") -> Outputs:
     """The outputs of a loop, or of an iteration, that does not run: the states as they are; nothing
     collected, or the row before, which is ignored and has the right shape."""
-    pairs = zip(loop.form.collected, loop.collected, strict=True)
-    rows = [rows[-1] if rows else loop.nothing(author, collected) for collected, rows in pairs]
+    rows = [
+        before[-1] if before else empty_rows(author, loop.site, loop.form, collected)
+        for collected, before in zip(loop.form.collected, loop.collected, strict=True)
+    ]
     return Outputs(list(states), rows, go_on)

@@ -122,9 +122,8 @@ class Partial(Unrolling):
             [fresh(f"{collected.body_output}/it{copy}/rows") for copy in range(self.factor)]
             for collected in form.collected
         ]
-        initials = [carried.initial for carried in form.carried]
         outputs = [*states, *(name for parts in rows for name in parts)]
-        self._write_loop("rounds", [rounds, "", *initials], outputs, self._round())
+        self._write_loop("rounds", [rounds, "", *self.initials], outputs, self._round())
         return states, rows
 
     def _write_loop(

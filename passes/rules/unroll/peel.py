@@ -14,10 +14,7 @@ from passes.ir.operators import is_loop_9
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Claim, Edit, Limit, Site, register
-from passes.rules.unroll.branch_types import (
-    refuse_states,
-    refuse_two_shapes,
-)
+from passes.rules.unroll.branch_types import refuse_states, refuse_two_shapes
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.peeling import PEELED_KEY, Peeling
 from passes.rules.unroll.unrolling import Unrolling

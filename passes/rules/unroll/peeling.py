@@ -31,7 +31,6 @@ class Peeling(Unrolling):
         self.count = count
         self.last = last
         self.more_follow = (count.static or 0) > 1  # in every run
-        self._initials = [carried.initial for carried in form.carried]
         self.length = ""  # the trip count, an int64 scalar, where it is needed
 
     def edit(self, note: str) -> Edit:
@@ -42,7 +41,7 @@ class Peeling(Unrolling):
         if self.count.evidently_runs:
             outputs = self._both(author)
         else:
-            outputs = self._either("runs", self._started(), self._both, author, self._initials)
+            outputs = self._either("runs", self._started(), self._both, author, self.initials)
         for value, name in zip(outputs.names, self.form.outputs, strict=True):
             self._hand_on(value, name, "")
         return self._cleaned(note)
@@ -80,11 +79,11 @@ class Peeling(Unrolling):
     def _both(self, author: Author) -> Outputs:
         """Write the iteration and the loop, where at least one iteration runs."""
         if self.last:
-            loop = self._loop(author, self._initials, "")
+            loop = self._loop(author, self.initials, "")
             peeled = self._peeled(author, loop.states, self._before(author, self.length))
             return Outputs(peeled.states, self._joined(author, loop.rows, peeled.rows))
         number = self.author.int(0) if self.form.condition else ""
-        peeled = self._peeled(author, self._initials, number)
+        peeled = self._peeled(author, self.initials, number)
         loop = self._loop(author, peeled.states, peeled.go_on)
         return Outputs(loop.states, self._joined(author, peeled.rows, loop.rows))
 

@@ -101,6 +101,7 @@ class Unrolling:
         self.author = Author.at(site)
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph, constant_inputs=())
+        self.initials = [carried.initial for carried in form.carried]
         self.value_info: list[ValueInfoProto] = []
         self.annotations: list[TensorAnnotation] = list(self.body.annotations)
         self.collected: list[list[str]] = [[] for _ in form.collected]
@@ -130,7 +131,7 @@ class Unrolling:
         author.adopt(self.body.nodes, self.body.constants)
         agree = self._lengths_agree()
         elements = [self._elements(scanned) for scanned in form.scanned]
-        states = [carried.initial for carried in form.carried]
+        states = self.initials
         for index in range(self.trips):
             read = [element[index] for element in elements]
             done = self.iteration(author, f"it{index}", self._number(index), states, read)
@@ -280,14 +281,10 @@ class Unrolling:
 
     def _stacked(self, collected: Collected, rows: Sequence[str]) -> str:
         if not rows:
-            return self.nothing(self.author, collected)
+            return empty_rows(self.author, self.site, self.form, collected)
         ordered = reversed(rows) if collected.reversed else rows
         lifted = [spelling.unsqueeze(self.author, row, collected.axis) for row in ordered]
         return spelling.joined(self.author, lifted, collected.axis)
-
-    def nothing(self, author: Author, collected: Collected) -> str:
-        """A collected output of no iterations."""
-        return empty_rows(author, self.site, self.form, collected)
 
     def _type_of(self, name: str) -> TypeProto | None:
         """The type of a value; None where it may differ between iterations."""
