@@ -11,7 +11,7 @@ from passes.ir.protos import changed, named
 from passes.loops.form import Collected, LoopForm
 from passes.rule import Edit, Site
 from passes.rules.unroll.remaining import remaining_body
-from passes.rules.unroll.unrolling import Outputs, Unrolling, part_of_loop
+from passes.rules.unroll.unrolling import Unrolling, part_of_loop
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -172,10 +172,10 @@ class Partial(Unrolling):
         """Write the loop over the remaining iterations; returns what it collected."""
         inner = self.author.inside(f"{self.author.prefix}/rest")
         body = remaining_body(self, inner, first=done, counted=True)
-        outputs = Outputs.of(self.form, lambda name: self.author.fresh(f"{name}/rest"))
+        rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
         finals = [carried.final or self.author.fresh("unused") for carried in self.form.carried]
-        self._write_loop("rest", [rest, "", *states], [*finals, *outputs.rows], body)
-        return outputs.rows
+        self._write_loop("rest", [rest, "", *states], [*finals, *rows], body)
+        return rows
 
     def _rows_type(self, collected: Collected) -> TypeProto:
         """The type of collected rows; its sizes are not known in both branches."""
