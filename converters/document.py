@@ -68,9 +68,13 @@ def _row(key: tuple[str, int], up: Step | None, down: StepDown) -> str:
 
 
 def _cell(step: Step | StepDown) -> str:
-    explained = _explained(step)
-    escaped = explained.replace("|", "\\|")
-    return f"*{_kind(step)}*: {escaped}" if escaped else f"*{_kind(step)}*"
+    kind, colon, rest = told(step).replace("|", "\\|").partition(": ")
+    return f"*{kind}*{colon}{rest}"
+
+
+def told(step: Step | StepDown) -> str:
+    """The kind of a step, and what it does, or why there is none, if the kind does not tell all."""
+    return ": ".join(filter(None, (_kind(step), _explained(step))))
 
 
 def _kind(step: Step | StepDown) -> str:

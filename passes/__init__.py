@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
+    from passes.support.reading import known_operators
     from passes.targets.checking import check_target
     from passes.verify.prove.proof import Proof
 
@@ -68,6 +69,7 @@ _HOMES = {
     "compare": "passes.comparing",
     "close": "passes.streaming.close",
     "stream": "passes.streaming.stream",
+    "known_operators": "passes.support.reading",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
@@ -111,6 +113,7 @@ __all__ = [
     "expand",
     "hoist",
     "inspect",
+    "known_operators",
     "lower",
     "lowest_opset",
     "optimize",

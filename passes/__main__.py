@@ -18,6 +18,7 @@ from passes.cli import building as command_building
 from passes.cli import checking as command_checking
 from passes.cli import inspection as command_inspection
 from passes.cli import measuring as command_measuring
+from passes.cli import operators as command_operators
 from passes.cli import proving as command_proving
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
@@ -43,6 +44,7 @@ app.add_typer(command_building.app)
 app.add_typer(command_checking.app)
 app.add_typer(command_inspection.app)
 app.add_typer(command_showing.app)
+app.add_typer(command_operators.app)
 app.add_typer(command_proving.app)
 app.add_typer(command_measuring.app)
 app.add_typer(command_bisecting.app)

@@ -57,6 +57,7 @@ class ChosenByCaller(BadModel):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Those of the known names that are most like one that is not known, for a sentence."""
-    close = get_close_matches(name, list(known), n=3, cutoff=0.0)
+    spelled = {one.lower(): one for one in known}
+    close = [spelled[one] for one in get_close_matches(name.lower(), spelled, n=3, cutoff=0.0)]
     verb = "is" if len(close) == 1 else "are"
     return f"the nearest {verb} {', '.join(close)}" if close else "there are none"

@@ -40,6 +40,10 @@ def test_the_step_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     run("step test")
 
 
+def test_the_parts_follow_from_the_row() -> None:
+    run("operator test")
+
+
 def test_the_vectorised_operator_is_right() -> None:
     run("vectorisation test")
 

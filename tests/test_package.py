@@ -28,8 +28,9 @@ PUBLIC = [
     *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
     *("Result", "Site", "bisect", "check_target", "close", "compare", "convert", "expand"),
-    *("hoist", "inspect", "lower", "lowest_opset", "optimize", "prove", "raise_", "register"),
-    *("reroll", "run", "simplify", "stream", "unroll", "upgrade"),
+    *("hoist", "inspect", "known_operators", "lower", "lowest_opset"),
+    *("optimize", "prove", "raise_", "register", "reroll", "run", "simplify", "stream", "unroll"),
+    "upgrade",
 ]
 
 

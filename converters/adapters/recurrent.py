@@ -1,4 +1,4 @@
-"""Steps of GRU, LSTM and RNN."""
+"""Steps of the recurrent operators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from passes.converters.steps import adapter_down, identical
 from passes.converters.writing.conversion import Conversion
+from passes.operators.cells import BATCH_AXES, RECURRENT
 
 
 def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -15,7 +16,7 @@ def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if not ctx.attribute(node, "layout", 0):
         return [ctx.changed(node, without=["layout"])]
     inputs = [
-        ctx.op("Transpose", name, perm=[1, 0, 2]) if name and place in _WITH_BATCH else name
+        ctx.op("Transpose", name, perm=[1, 0, 2]) if name and BATCH_AXES.get(place) else name
         for place, name in enumerate(node.input)
     ]
     outputs = [ctx.fresh(f"{name}_time_first") if name else "" for name in node.output]
@@ -27,9 +28,7 @@ def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return []
 
 
-_WITH_BATCH = (0, 5, 6)  # X, initial_h, initial_c
-
-for _op in ("GRU", "LSTM", "RNN"):
+for _op in RECURRENT:
     identical(_op, 14, because="layout is new, and 0, time first, is what version 7 does")
     adapter_down(_op, 14)(time_first)
     identical(_op, 22)

@@ -19,6 +19,7 @@ from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of, tensor_type
 from passes.writing import spelling
 
+#: Those whose axes are an input from version 18 on; of ReduceSum they are from 13 on.
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
 

@@ -13,15 +13,17 @@ from passes.ir.operators import op_of
 from passes.types.value_types import tensor_type
 from passes.writing import spelling
 
-_REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"}}
+#: What the versions added: an operator each, but for the first letter.
+_REDUCTIONS = {16: ("add", "mul"), 18: ("max", "min")}
 
 
 def unreduced(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The elements at the indices are gathered, reduced with the updates and written back: at once
     if no two updates have one index, else one after the other, in a Loop."""
-    op = _REDUCTIONS[ctx.version + 1].get(ctx.attribute(node, "reduction", "none"))
-    if op is None:
+    reduction = ctx.attribute(node, "reduction", "none")
+    if reduction not in _REDUCTIONS[ctx.version + 1]:
         return [node]
+    op = reduction.capitalize()
     data, indices, updates = node.input
     axis = axis_from_front(node, ctx, data, 0) if op_of(node) == "ScatterElements" else None
     if are_distinct(ctx, indices, data, axis):

@@ -10,11 +10,10 @@ from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.attribute_inputs import front_axis
 from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
-from passes.ir.versions import ZERO_IS_A_SIZE
+from passes.ir.versions import SOFTMAX_OF_ONE_AXIS, ZERO_IS_A_SIZE
+from passes.operators.table import where
 from passes.types.value_types import Dims
 from passes.writing import spelling
-
-_OPS = ("Softmax", "LogSoftmax", "Hardmax")
 
 
 def one_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -101,7 +100,7 @@ def _unless_empty(
     return [ctx.node("If", [some], [output], **branches)]
 
 
-for _op in _OPS:
+for _op in where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS):
     identical(_op, 11)  # a negative axis is new
     adapter(_op, 13)(one_axis)
     adapter_down(_op, 13)(all_axes)

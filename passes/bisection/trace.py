@@ -13,7 +13,7 @@ import numpy as np
 from onnx import FunctionProto, ModelProto, NodeProto
 
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import MAIN, function_label, label
 from passes.verify.executor import Ended, Feeds, Outcome, Value
 from passes.verify.reference import ReferenceExecutor
@@ -28,7 +28,7 @@ _SMALL = 1024
 #: Seconds that a run may take.
 _MOST_SECONDS = 60.0
 #: The operators that run their body once for each iteration.
-REPEATS = ("Loop", "Scan", "SequenceMap")
+REPEATS = HOLDERS - {"If"}
 
 
 @dataclass(eq=False)

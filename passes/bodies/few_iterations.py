@@ -31,6 +31,7 @@ from passes.ir import scope as scoping
 from passes.ir.live import dependents, live
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
+from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
 from passes.rule import Site
@@ -49,7 +50,7 @@ _FREE = ("Constant", "Identity")
 #: a loop copies each time.
 _HEAVY = frozenset(
     {
-        *("Einsum", "GRU", "LSTM", "RNN", "QLinearMatMul", "QLinearConv"),
+        *("Einsum", *RECURRENT, "QLinearMatMul", "QLinearConv"),
         *("Concat", "ScatterElements", "ScatterND", "SequenceInsert"),
     }
 )

@@ -27,6 +27,7 @@ class Update(StrEnum):
     LAST = "last"  # v
 
 
+#: The updates by the operator that makes them: those that the rules solve.
 KINDS = {
     "Add": Update.SUM,
     "Sub": Update.SUM,

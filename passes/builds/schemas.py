@@ -17,6 +17,8 @@ from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 from passes.inspection.inspection import VERSION as INSPECT_VERSION
 from passes.inspection.inspection import Inspection
+from passes.support.operators import VERSION as OPERATORS_VERSION
+from passes.support.operators import Operators
 from passes.verify.prove.certificates.certificate import VERSION as CERTIFICATE_VERSION
 from passes.verify.prove.certificates.certificate import Certificate
 
@@ -37,6 +39,12 @@ def inspection() -> dict[str, Any]:
     """Return the schema of the file that `inspect --json` writes."""
     title = f"Findings of inspect, version {INSPECT_VERSION}"
     return {"$schema": DIALECT, "title": title, **schema_of(Inspection)}
+
+
+def operators() -> dict[str, Any]:
+    """The schema of the file that `operators --json` writes."""
+    title = f"Operators of passes, version {OPERATORS_VERSION}"
+    return {"$schema": DIALECT, "title": title, **schema_of(Operators)}
 
 
 def config() -> dict[str, Any]:
@@ -141,6 +149,7 @@ SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"report-{VERSION}.schema.json": report,
     f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate,
     f"inspect-{INSPECT_VERSION}.schema.json": inspection,
+    f"operators-{OPERATORS_VERSION}.schema.json": operators,
     "config.schema.json": config,
 }
 

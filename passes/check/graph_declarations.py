@@ -20,12 +20,10 @@ from onnx import (
 from passes.check.survey import Survey
 from passes.check.wording import describe, element
 from passes.errors import BadModel
-from passes.ir.operators import op_of
+from passes.ir.operators import CONTROL_FLOW, op_of
 from passes.ir.scope import Key, Scope
 from passes.types.value_types import Dims, dims_of
 
-#: Which output of its bodies each output of a node is: a Loop's first is its condition.
-_FIRST_RETURNED = {"Loop": 1, "Scan": 0, "If": 0}
 _MOST = 1 << 40  # elements
 
 
@@ -83,9 +81,9 @@ def read_headings(found: Survey) -> Headings:
     """
     headings = {scope.key: _read(scope) for scope in found.scopes}
     for place in reversed(found.places):  # inner nodes first
-        first = _FIRST_RETURNED.get(op_of(place.node))
-        if first is not None and place.bodies:
+        if op_of(place.node) in CONTROL_FLOW and place.bodies:
             bodies = [headings[body.key] for body in place.bodies]
+            first = int(op_of(place.node) == "Loop")  # after the condition
             _add_returned(headings[place.scope.key].kinds, place.node.output[:], bodies, first)
     return headings
 

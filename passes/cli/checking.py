@@ -278,15 +278,14 @@ def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
 def _matrix(model: Path, options: Check) -> bool:
     """Print the findings at every target, and return whether the model fits them all."""
     from passes.check import load_checked
+    from passes.columns import aligned
     from passes.targets.findings import check
     from passes.targets.profile import load, names
 
     loaded, _ = load_checked(model)
     every = {name: check(loaded, load(name)) for name in names()}
-    width = max(map(len, every)) + 2
-    lines = [f"{model}:"]
-    lines += [f"  {name:<{width}}{_counts(checked)}" for name, checked in every.items()]
-    beside(options.json)("\n".join(lines))
+    lines = aligned([[name, _counts(checked)] for name, checked in every.items()])
+    beside(options.json)("\n".join([f"{model}:", *lines]))
     if options.json is not None:
         from passes.json_values import as_json
 

@@ -118,11 +118,11 @@ app.command("verify", short_help="Execute two models on the same inputs and comp
 @app.command("list")
 def list_rules() -> None:
     """List the rules."""
+    from passes.columns import aligned
     from passes.engine.plugins import load_rules
 
-    rules = load_rules()
-    width = max(map(len, rules)) + 2
-    tell("\n".join(f"{name:<{width}}{rule.summary}" for name, rule in sorted(rules.items())))
+    rules = sorted(load_rules().items())
+    tell("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))
 
 
 @app.command(short_help="Explain a rule or a code.")

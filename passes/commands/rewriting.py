@@ -21,6 +21,7 @@ from passes.commands.declaring import Help, WrongValue
 from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
 from passes.errors import nearest
+from passes.operators.cells import RECURRENT
 
 if TYPE_CHECKING:
     from passes.engine.schedules import Schedule
@@ -340,8 +341,7 @@ class Optimize(Choosing):
     def _lacked(self) -> frozenset[str]:
         """The recurrent operators that the target lacks."""
         profile = self.profile
-        cells = ("RNN", "GRU", "LSTM")
-        return frozenset(one for one in cells if profile and profile.lacks(one))
+        return frozenset(one for one in RECURRENT if profile and profile.lacks(one))
 
     @property
     def _regroups(self) -> bool:

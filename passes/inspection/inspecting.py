@@ -26,11 +26,9 @@ from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop
 from passes.loops.alike import Alike, alike
 from passes.onnxruntime.releases import Release
+from passes.operators.table import where
 from passes.report import Advice, Size
 from passes.session import Source, loaded
-
-#: Operators that make a sequence of no other.
-_MAKERS = ("SequenceEmpty", "SequenceConstruct", "SplitToSequence")
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
         loops=size.loops,
         loop_kinds=sum(is_loop(one.first.node) for one in groups),
         ifs=size.operators.get("If", 0),
-        sequences=sum(size.operators.get(maker, 0) for maker in _MAKERS),
+        sequences=sum(size.operators.get(maker, 0) for maker in where(lambda row: row.makes)),
         functions=len(model.proto.functions),
         external_bytes=sum(map(byte_size, external_tensors(model.proto))),
     )

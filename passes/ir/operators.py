@@ -56,6 +56,8 @@ def ops_of(nodes: Iterable[NodeProto]) -> list[str]:
 
 #: The operators of the standard domain that have bodies.
 HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+#: Those of them whose bodies take and give what the node does; SequenceMap's take elements.
+CONTROL_FLOW = HOLDERS - {"SequenceMap"}
 
 
 def is_scan_9(node: NodeProto, opset: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import CONTROL_FLOW, op_of
 from passes.ir.places import Place, Scope, holds_graphs, scopes
 from passes.loops.structure import Structures
 
@@ -63,7 +63,7 @@ def alike(model: Model) -> tuple[Alike, ...]:
             if not holds_graphs(node):
                 continue
             here = chain
-            if op_of(node) in ("Scan", "Loop", "If"):
+            if op_of(node) in CONTROL_FLOW:
                 place = Place(node, index, scope)
                 number = structures.of(place)
                 places.setdefault(number, []).append(place)

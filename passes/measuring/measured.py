@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from math import log
 from statistics import median, quantiles
 
+from passes.columns import aligned
+
 #: From this exponent on, time grows faster than the sizes do.
 _FASTER = 1.25
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
@@ -126,7 +128,7 @@ class Measured:
             own = [row for row in self.rows if (row.runtime, row.threads) == (runtime, threads)]
             lines.append(f"{runtime} {version}, {'1 thread' if threads == 1 else 'all threads'}")
             if not all(one.failure for row in own for one in row.timings):
-                lines += _aligned([self._titles(own), *(self._cells(row) for row in own)])
+                lines += aligned([self._titles(own), *(self._cells(row) for row in own)])
             lines += self._below(own)
         sizes = [megabytes(size) for size in self.bytes]
         lines.append(f"file {' -> '.join(sizes)}")
@@ -166,15 +168,6 @@ class Measured:
         memory = [megabytes(one.memory) if one.memory else "-" for one in last]
         known = any(one.memory for one in last)
         yield f"  loading {' -> '.join(loading)}" + f", memory {' -> '.join(memory)}" * known
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
 
 
 def _unit(seconds: float) -> int:

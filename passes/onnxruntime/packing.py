@@ -15,20 +15,19 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.ir.operators import op_of
+from passes.operators.cells import RECURRENT
 
 _SMALL = 4096  # bytes; to rearrange less than this gains nothing
 #: How many levels further out the weights of an operator are found.
 _REACH = {
     "Conv": 0,
     "ConvTranspose": 0,
-    "GRU": 1,
     "Gemm": 1,
-    "LSTM": 1,
     "MatMul": 1,
     "MatMulInteger": 1,
     "QLinearConv": 0,
     "QLinearMatMul": 1,
-    "RNN": 1,
+    **dict.fromkeys(RECURRENT, 1),
 }
 
 

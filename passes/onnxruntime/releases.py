@@ -15,8 +15,8 @@ from passes.errors import WrongUsage
 _FORM = re.compile(r"onnxruntime==(\d{1,4})\.(\d{1,4})(\.\d+)?")
 
 
-#: What no release has a kernel for beyond this opset.
 _LAST_KERNEL = 21
+#: What no release has a kernel for beyond this opset: measured.
 _WITHOUT_KERNEL = frozenset(
     {
         *("RoiAlign", "MaxRoiPool", "GlobalLpPool", "Bernoulli", "Multinomial"),

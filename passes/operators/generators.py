@@ -11,7 +11,7 @@ BlackmanWindow    .     .     .     .     .      .      deciding=0
 Constant          .     free  never .     exact  never
 ConstantOfShape   .     fill  .     any   exact  never  vectors=0 deciding=0
 Dropout           .     light .     .     .      .      draws
-EyeLike           .     fill  .     any   exact  never
+EyeLike           .     fill  .     any   sizes  never
 HammingWindow     .     .     .     .     .      .      deciding=0
 HannWindow        .     .     .     .     .      .      deciding=0
 MelWeightMatrix   .     .     .     .     .      .      deciding=0

@@ -9,10 +9,10 @@ ROWS = rows("""
 ArgMax             .       .    empty integers exact  never  counting=0 apart
 ArgMin             .       .    empty integers exact  never  counting=0 apart
 CumSum             kept    .    never integers exact  .      fixed=1 axes
-Hardmax            kept    .    never .        exact  never
+Hardmax            kept    .    never .        exact  never  along_axis=13
 LayerNormalization kept    .    never .        .      .
-LogSoftmax         kept    .    never .        .      .
-LpNormalization    kept    .    .     .        .      .
+LogSoftmax         kept    .    never .        .      .  along_axis=13
+LpNormalization    kept    .    .     .        .      .  along_axis=1
 ReduceL1           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 ReduceL2           reduced .    never .        .      .      fixed=1 vectors=1 axes apart
 ReduceLogSum       reduced .    never .        .      .      fixed=1 vectors=1 axes apart
@@ -23,6 +23,6 @@ ReduceMin          reduced .    empty integers exact  never  fixed=1 vectors=1 a
 ReduceProd         reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
 ReduceSum          reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
 ReduceSumSquare    reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
-Softmax            kept    .    never .        .      .
+Softmax            kept    .    never .        .      .  along_axis=13
 TopK               .       .    .     .        exact  never  counting=1
 """)

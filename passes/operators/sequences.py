@@ -6,20 +6,20 @@ from passes.operators.traits import rows
 
 ROWS = rows("""
 # operator         shape work fails folds values rounds besides
-ConcatFromSequence .     .    .     .     exact  never
+ConcatFromSequence .     .    .     .     exact  never  wraps=sequence
 If                 .     .    .     .     exact  never
 Loop               .     .    .     .     exact  never
-Optional           .     .    .     .     exact  never  no-tensor
-OptionalGetElement .     .    .     .     exact  never  no-tensor
-OptionalHasElement .     .    .     .     exact  never
+Optional           .     .    never .     exact  never  no-tensor wraps=optional
+OptionalGetElement .     .    .     .     exact  never  no-tensor wraps=optional
+OptionalHasElement .     .    never .     exact  never  wraps=optional
 Scan               .     .    .     .     exact  never
-SequenceAt         .     .    .     .     exact  never
-SequenceConstruct  .     .    .     .     exact  never  no-tensor
-SequenceEmpty      .     fill never .     exact  never  no-tensor
-SequenceErase      .     .    .     .     exact  never  no-tensor
-SequenceInsert     .     .    .     .     exact  never  no-tensor
-SequenceLength     .     .    .     .     exact  never
-SequenceMap        .     .    .     .     exact  never  no-tensor
-SplitToSequence    .     .    .     .     exact  never  no-tensor
+SequenceAt         .     .    .     .     exact  never  wraps=sequence
+SequenceConstruct  .     .    never .     exact  never  no-tensor wraps=sequence makes
+SequenceEmpty      .     fill never .     exact  never  no-tensor wraps=sequence makes
+SequenceErase      .     .    .     .     exact  never  no-tensor wraps=sequence
+SequenceInsert     .     .    .     .     exact  never  no-tensor wraps=sequence
+SequenceLength     .     .    never .     exact  never  wraps=sequence
+SequenceMap        .     .    .     .     exact  never  no-tensor wraps=sequence
+SplitToSequence    .     .    .     .     exact  never  no-tensor wraps=sequence makes
 ai.onnx.ml::ZipMap .     .    .     .     .      .      no-tensor
 """)

@@ -6,70 +6,82 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Self
 
 
-class Shape(StrEnum):
+class Word(StrEnum):
+    """A word of a column, and its meaning; empty if it tells nothing."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str = "") -> Self:
+        """Make a word."""
+        made = str.__new__(cls, word)
+        made._value_, made.meaning = word, meaning
+        return made
+
+
+class Shape(Word):
     """The shape of the output."""
 
-    ELEMENTWISE = "elementwise"  # that of the first input; each element is computed from its own
-    BROADCAST = "broadcast"  # what all inputs broadcast to; elementwise, too
-    KEPT = "kept"  # that of the first input
-    REDUCED = "reduced"  # that of the first input without some axes, or with 1 in their place
+    ELEMENTWISE = "elementwise", "that of the first input; each element is computed from its own"
+    BROADCAST = "broadcast", "what all inputs broadcast to; elementwise, too"
+    KEPT = "kept", "that of the first input"
+    REDUCED = "reduced", "that of the first input without some axes, or with 1 in their place"
     OTHER = "."
 
 
-class Work(StrEnum):
+class Work(Word):
     """The cost of a node, per element of its output."""
 
-    FREE = "free"  # next to nothing
-    VIEW = "view"  # nothing but other axes: the memory may be that of the input
-    FILL = "fill"  # it writes much from little
-    MOVE = "move"  # it copies, perhaps to another type
-    LIGHT = "light"  # a few instructions, with the same bits however many elements there are
-    PRODUCT = "product"  # sums of products, of which the second operand is shared by all rows
+    FREE = "free", "next to nothing"
+    VIEW = "view", "nothing but other axes: the memory may be that of the input"
+    FILL = "fill", "it writes much from little"
+    MOVE = "move", "it copies, perhaps to another type"
+    LIGHT = "light", "a few instructions, with the same bits however many elements there are"
+    PRODUCT = "product", "sums of products, of which the second operand is shared by all rows"
     OTHER = "."
 
 
-class Fails(StrEnum):
+class Fails(Word):
     """The values of the right type and shape on which it may fail, or have an output of another
     size.
 
     `Traits.fixed` must be known in any case.
     """
 
-    NEVER = "never"
-    STRINGS = "strings"  # on those that are not numbers
-    INTEGERS = "integers"  # on 0, and on negative exponents
-    INDICES = "indices"  # on those that are out of bounds
-    EMPTY = "empty"  # where a row has no element
-    NO_ROWS = "no-rows"  # onnxruntime's process ends where the first input has no element
-    OPEN = "."
+    NEVER = "never", "on no values"
+    STRINGS = "strings", "on those that are not numbers"
+    INTEGERS = "integers", "on 0, and on negative exponents"
+    INDICES = "indices", "on those that are out of bounds"
+    EMPTY = "empty", "where a row has no element"
+    NO_ROWS = "no-rows", "onnxruntime's process ends where the first input has no element"
+    OPEN = ".", "on unknown values"
 
 
-class Folds(StrEnum):
+class Folds(Word):
     """The inputs for which all executors agree to the bit, so that it may be folded."""
 
-    ANY = "any"
-    INTEGERS = "integers"
-    FLOATS = "floats"  # and integers: IEEE 754 defines the result, but for the bits of NaN
-    NEVER = "."
+    ANY = "any", "constants of any type"
+    INTEGERS = "integers", "constants that are integers"
+    FLOATS = "floats", "integers and floats: IEEE 754 defines the result, but for the bits of NaN"
+    NEVER = ".", "none: executors may differ"
 
 
-class Values(StrEnum):
+class Values(Word):
     """The relation of the output's elements to those of the inputs."""
 
-    SIZES = "sizes"  # they depend on sizes only: no element is read
-    EXACT = "exact"  # moved, compared, summed or multiplied: small dyadic numbers are not rounded
-    ROUNDS = "."
+    SIZES = "sizes", "they depend on sizes only: no element is read"
+    EXACT = "exact", "moved, compared, summed or multiplied: small dyadic numbers are not rounded"
+    ROUNDS = ".", "they may be rounded"
 
 
-class Rounds(StrEnum):
+class Rounds(Word):
     """Where it rounds floats."""
 
-    NEVER = "never"  # it gives its operands, or a choice of them, to the last bit
-    ONCE = "once"  # its result alone: no sum in it can cancel
-    INSIDE = "."  # it may add up, or round on the way
+    NEVER = "never", "it gives its operands, or a choice of them, to the last bit"
+    ONCE = "once", "its result alone: no sum in it can cancel"
+    INSIDE = ".", "it may add up, or round on the way"
 
 
 #: All operands, however many there are.
@@ -81,7 +93,10 @@ class Traits:
     """A row, which holds for all versions. Where nothing is known, the default, nothing may be
     relied on.
 
-    Of the columns of positions, `counting` names outputs, the others name inputs.
+    The meaning of a column is told with its type, that of a word with the word. `fixed`: it may
+    fail unless these are omitted or known. `indices` count elements, `axes` axes. `deciding`:
+    besides whole numbers after the first input. Columns of positions name inputs, `counting`
+    outputs.
     """
 
     shape: Shape = Shape.OTHER
@@ -90,34 +105,31 @@ class Traits:
     folds: Folds = Folds.NEVER
     values: Values = Values.ROUNDS
     rounds: Rounds = Rounds.INSIDE
-    #: Axes, sizes or lengths: it may fail unless they are omitted or known.
-    fixed: Sequence[int] = ()
-    #: What it moves without computing.
-    moves: Sequence[int] = ()
-    #: Numbers that may count from the end of an axis of elements.
-    indices: Sequence[int] = ()
-    #: Lists: tensors of one axis.
-    vectors: Sequence[int] = ()
-    #: What decides the size of an output, besides whole numbers after the first input.
-    deciding: Sequence[int] = ()
-    #: Outputs of numbers that are never negative: sizes and positions.
-    counting: Sequence[int] = ()
-    #: The signs of the difference of its operands, of `<=>`, for which a comparison is true.
-    compares: str = ""
-    #: The first version that broadcasts.
-    since: int = 1
-    #: The inputs that are `fixed` may count from the end of the axes, or of an axis.
-    axes: bool = False
-    #: A row is reduced by itself.
-    apart: bool = False
-    #: Its two operands may change places without another bit, NaN aside.
-    commutes: bool = False
-    #: It takes truth values.
-    logic: bool = False
-    #: It draws random numbers; Dropout, in training.
-    draws: bool = False
-    #: Its outputs are no sequences, optionals or maps.
-    tensors: bool = True
+    fixed: Annotated[Sequence[int], "inputs that have to be known: axes, sizes, lengths"] = ()
+    moves: Annotated[Sequence[int], "inputs that it moves without computing"] = ()
+    indices: Annotated[Sequence[int], "inputs that may count from the end of an axis"] = ()
+    vectors: Annotated[Sequence[int], "inputs that are lists: tensors of one axis"] = ()
+    deciding: Annotated[Sequence[int], "inputs that decide the size of an output"] = ()
+    counting: Annotated[Sequence[int], "outputs that are sizes or positions, from 0 on"] = ()
+    compares: Annotated[str, "the signs of the difference, of `<=>`, for which it is true"] = ""
+    since: Annotated[int, "the first version that broadcasts"] = 1
+    axes: Annotated[bool, "its `fixed` inputs may count from the end of the axes or an axis"] = (
+        False
+    )
+    apart: Annotated[bool, "a row is reduced by itself"] = False
+    commutes: Annotated[bool, "its two operands may change places: same bits, but of NaN"] = False
+    along_axis: Annotated[
+        int, "the version from which a row is along `axis`; before, it has all axes from there on"
+    ] = 0
+    pools: Annotated[bool, "it pools the elements of a window"] = False
+    by_image: Annotated[
+        bool, "it computes each image of its first input, [N, C, ...], by itself"
+    ] = False
+    logic: Annotated[bool, "it takes truth values"] = False
+    wraps: Annotated[str, "what it takes or gives: `sequence` or `optional`"] = ""
+    makes: Annotated[bool, "it makes a sequence of no other one"] = False
+    draws: Annotated[bool, "it draws random numbers; Dropout, in training"] = False
+    tensors: Annotated[bool, "its outputs are no sequences, optionals or maps"] = True
 
     @property
     def by_element(self) -> bool:
@@ -166,9 +178,9 @@ def _named(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals:
         return ("tensors", False) if word == "no-tensor" else (name, True)
-    if name == "compares":
+    if name in ("compares", "wraps"):
         return name, value
-    if name == "since":
+    if name in ("since", "along_axis"):
         return name, int(value)
     if value == "all":
         return name, EVERY

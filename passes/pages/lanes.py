@@ -19,6 +19,7 @@ from passes.ir.places import Owner, Place, is_loop
 from passes.loops.alike import pattern_of
 from passes.loops.form import Kind, LoopForm
 from passes.loops.structure import Structures
+from passes.operators.cells import RECURRENT
 from passes.pages.drawing import Drawing, Origins, Sketch, paired, shortened
 from passes.report import Record, summed
 from passes.rule import Site
@@ -287,7 +288,7 @@ def _became(nodes: Sequence[NodeProto], moved: int) -> str:
     loops = {op: ops[op] for op in ("Scan", "Loop") if ops[op]}
     parts = [_counted(count, op) for op, count in loops.items()]
     others = ops.total() - sum(loops.values())
-    cells = [op for op in ("LSTM", "GRU", "RNN", "Attention") if ops[op]]
+    cells = [op for op in (*RECURRENT, "Attention") if ops[op]]
     parts += [f"{_counted(others, 'node')} outside" if loops else _counted(others, "node")] * (
         others > 0
     )

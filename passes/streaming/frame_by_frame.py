@@ -11,12 +11,10 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
-from passes.operators.table import where
+from passes.operators.table import traits_of, where
 from passes.streaming.plan import Count, Flow, Last, Reason
 from passes.streaming.streamer import BY_ELEMENT, Streamer, streamed
 
-#: From this opset on, Softmax and its like work along one axis only.
-_ONE_AXIS = 13
 #: Beyond any size.
 END = 2**31 - 1
 
@@ -48,10 +46,10 @@ def _einsum(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return _by_itself(node, at)
 
 
-@streamed("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "LayerNormalization")
+@streamed(*where(lambda row: row.along_axis), "LayerNormalization")
 def _normalizes(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     frames = at.only()
-    old = at.author.opset < _ONE_AXIS and op_of(node) in ("Softmax", "LogSoftmax", "Hardmax")
+    old = at.author.opset < traits_of(node).along_axis
     axis = attribute(node, "axis", 1 if old else -1) % at.rank(node.input[0])
     after = old or op_of(node) == "LayerNormalization"
     over = frames.axis >= axis if after else frames.axis == axis
@@ -59,9 +57,9 @@ def _normalizes(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return at.keep(node, frames, *[None] * (len(node.output) - 1))
 
 
-@streamed("BatchNormalization", "MaxPool", "AveragePool", "LpPool")
+@streamed(*where(lambda row: row.pools), "BatchNormalization")
 def _of_channels(node: NodeProto, at: Streamer) -> Sequence[Flow]:
-    frames, pools = at.only(), op_of(node).endswith("Pool")
+    frames, pools = at.only(), traits_of(node).pools
     apart = frames.axis < 2 if pools else frames.axis != 1
     # a second output is the statistics of all, or where in the whole the largest elements are
     at.need(

@@ -10,6 +10,7 @@ from onnx import NodeProto
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
+from passes.operators.comparisons import COMPARISONS, holds
 from passes.streaming.plan import Flow, Frames, Reason
 from passes.streaming.streamer import BY_COUNT, Streamer, streamed
 from passes.writing import spelling
@@ -22,7 +23,6 @@ _REPEATS = frozenset({"Concat", "ConstantOfShape", "Expand", "Shape", "Tile"})
 _COMPUTES = frozenset(
     {"Add", "Cast", "Ceil", "Div", "Floor", "Mul", "Neg", "Not", "ReduceProd", "ReduceSum", "Sub"}
 )
-_COMPARES = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"})
 
 
 @streamed(BY_COUNT)
@@ -67,15 +67,18 @@ def _differs(node: NodeProto, at: Streamer) -> bool:
 def _is_as_ever(node: NodeProto, at: Streamer) -> bool:
     """Return whether a node compares sizes with numbers that are too small for any difference, as
     there is a frame: 0 or less, or 1 where it tells whether sizes are less."""
-    op, known = op_of(node), [at.constant(name) for name in node.input]
-    if op not in _COMPARES or len(known) != 2 or (known[0] is None) == (known[1] is None):
+    known = [at.constant(name) for name in node.input]
+    if len(known) != 2 or (known[0] is None) == (known[1] is None):
         return False
     place = 0 if known[0] is not None else 1
     limit = known[place]
     assert limit is not None
-    with_one = ("Less", "GreaterOrEqual") if place else ("Greater", "LessOrEqual")
-    most = 1 if op in (*with_one, "Max") else 0
-    return _is_size(node.input[1 - place], at) and bool((limit <= most).all())
+    if op_of(node) not in (*COMPARISONS, "Max") or not _is_size(node.input[1 - place], at):
+        return False
+    if op_of(node) == "Max":
+        return bool((limit <= 1).all())
+    ranges = ((1 - one, np.inf) if place else (-np.inf, one - 1) for one in map(float, limit.flat))
+    return all(holds(op_of(node), *range_) is not None for range_ in ranges)
 
 
 def _is_size(name: str, at: Streamer) -> bool:

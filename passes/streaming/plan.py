@@ -16,8 +16,6 @@ from passes.verify.executor import Array
 
 #: The key under which a model holds its description, in JSON.
 KEY = "passes.stream"
-#: The operators that read a sequence step by step.
-RECURRENT = ("RNN", "GRU", "LSTM")
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from passes.ir.places import path_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
 from passes.loops.form import LoopForm
+from passes.operators.cells import RECURRENT
 from passes.session import Session, Source, loaded
 from passes.streaming import frame_by_frame, frames_counted, with_states
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.observed import observe
 from passes.streaming.plan import (
     KEY,
-    RECURRENT,
     CannotStream,
     Count,
     Frames,
@@ -128,13 +128,13 @@ def stream(
 
 def _with_scans(source: Source, judge: Judge, *, each: bool) -> Model:
     """The model with Scans in place of Loops and of Scan-8, where that is proven, and verified, and
-    without Ifs that ask for a frame; and with Scans in place of LSTM operators if `each` cell state
-    is wanted, of which these return the last one alone."""
+    without Ifs that ask for a frame; and with Scans in place of recurrent operators of two states
+    if `each` of these is wanted, of which they return the last one alone."""
     model, _ = loaded(source)
     kinds = {op_of(node) for node in model.proto.graph.node}
     control = not kinds.isdisjoint(("If", "Loop"))
     names = ["raise", "simplify"] if control or model.opset() <= SCAN_8 else []
-    if each and "LSTM" in kinds:
+    if each and any(len(RECURRENT[op].states) > 1 for op in kinds & RECURRENT.keys()):
         names.insert(0, "expand")
     if not names:
         return model

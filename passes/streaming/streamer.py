@@ -15,13 +15,15 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operators import op_of
+from passes.ir.operators import Operation, op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
-from passes.operators.table import traits_of
+from passes.ir.registry import Registry
+from passes.operators.cells import RECURRENT
+from passes.operators.table import traits_of, where
+from passes.operators.traits import Values
 from passes.streaming.observed import Observed
 from passes.streaming.plan import (
-    RECURRENT,
     CannotStream,
     Count,
     Flow,
@@ -37,21 +39,17 @@ from passes.writing.guards import Guard, guard_of
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
 Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
-RULES: dict[str, Rule] = {}
+RULES: Registry[Rule] = Registry()
+streamed = RULES.enter
 #: The rule of operators whose traits are by element.
 BY_ELEMENT = "by element"
 #: The rule of operators that read no frames, but perhaps their number.
 BY_COUNT = "by count"
 
 
-def streamed(*ops: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some operators."""
-
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(ops, rule))
-        return rule
-
-    return enter
+def rule_of(node: Operation) -> Rule | None:
+    """The rule of a node that reads frames; None if there is none."""
+    return RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ class Streamer:
             return RULES[BY_COUNT](node, self)
         for name in scoping.free_names(node):
             self.need_known(name)
-        rule = RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
+        rule = rule_of(node)
         if rule is None:
             raise self.refused(Reason.UNSUPPORTED, "reads frames, and has no rule for these")
         return rule(node, self)
@@ -392,7 +390,7 @@ class Streamer:
 
 
 #: What reads the frames of a chunk alone: states are computed from these, or numbers of them.
-_OWN = (*RECURRENT, "Scan", "CumSum", "Shape", "Size")
+_OWN = (*RECURRENT, *where(lambda row: row.values is Values.SIZES), "Scan", "CumSum")
 #: What fills frames that are all alike, if its shape depends on their number.
 _FILLING = ("Expand", "ConstantOfShape", "Tile")
 

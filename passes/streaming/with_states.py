@@ -13,8 +13,9 @@ from passes.ir.operators import op_of
 from passes.ir.protos import changed, copied
 from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Collected, LoopForm
+from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, Operands, X
 from passes.streaming.frame_by_frame import END
-from passes.streaming.plan import RECURRENT, Flow, Frames, Reason
+from passes.streaming.plan import Flow, Frames, Reason
 from passes.streaming.streamer import Slot, Streamer, streamed
 from passes.writing import spelling
 from passes.writing.guards import guarded
@@ -23,9 +24,9 @@ _OTHERS = "has no state for each frame of the chunk: a stride, or rows with leng
 
 
 def with_all_outputs(node: NodeProto, fresh: Callable[[str], str]) -> list[str]:
-    """The outputs of an RNN, GRU or LSTM, with names for those that it omits."""
-    count = 3 if op_of(node) == "LSTM" else 2
-    given = [*node.output, *[""] * (count - len(node.output))]
+    """The outputs of a recurrent operator, with names for those that it omits."""
+    missing = 1 + len(RECURRENT[op_of(node)].states) - len(node.output)
+    given = [*node.output, *[""] * missing]
     return [name or fresh("unused") for name in given]
 
 
@@ -35,26 +36,26 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     direction = text(node, "direction", "forward")
     how = "backwards" if direction == "reverse" else "in both directions"
     at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {how}")
-    inputs = [*node.input, *[""] * (8 - len(node.input))]
+    inputs = [*Operands.of(node)]
     outputs = with_all_outputs(node, at.author.fresh)
     counted = "reads lengths of rows (sequence_lens) that depend on time"
-    at.need(at.flows.get(inputs[4]) is None, Reason.LENGTHS, counted)
+    at.need(at.flows.get(inputs[LENGTHS]) is None, Reason.LENGTHS, counted)
     at.fixed(filter(None, inputs[1:]), "its parameter")
     frames, later = at.frames(inputs[0]), attribute(node, "layout", 0)
     steps = frames is not None and frames.axis == later and not frames.past
     at.need(steps, Reason.WHOLE, "reads time as another axis than that of its steps")
     assert frames is not None
-    ended = _ended(at, inputs, frames) if inputs[4] else ""
+    ended = _ended(at, inputs, frames) if inputs[LENGTHS] else ""
     slots = []
-    for place, letter in enumerate("hc" if op_of(node) == "LSTM" else "h"):
-        initial, final = inputs[5 + place], outputs[1 + place]
+    for place, letter in enumerate(RECURRENT[op_of(node)].states):
+        initial, final = inputs[INITIAL_H + place], outputs[1 + place]
         fill = None if initial else 0.0
         slots.append(slot := at.slot(f"{at.label}_{letter}", initial or final, final, fill=fill))
-        inputs[5 + place] = slot.input
+        inputs[INITIAL_H + place] = slot.input
         if not at.is_read(final):
             outputs[1 + place] = slot.output
     if not at.wanted.chunk:
-        inputs[5] = _if_any(at, inputs[0], slots[0])
+        inputs[INITIAL_H] = _if_any(at, inputs[0], slots[0])
     while not inputs[-1]:
         inputs.pop()
     kept = [at.author.fresh("state") if ended and name else name for name in outputs[1:]]
@@ -76,13 +77,13 @@ def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
     write = at.author
     known = write.opset >= CLIP_TAKES_INTEGERS
     at.need(known, Reason.LENGTHS, f"reads the lengths of rows in opset {write.opset}")
-    x, lengths = inputs[0], inputs[4]
+    x, lengths = inputs[X], inputs[LENGTHS]
     done = at.slot(f"{at.label}_done", lengths, fill=0)
     size = write.op("Cast", spelling.scalar_size(write, x, frames.axis), to=TensorProto.INT32)
     none = write.value(np.zeros((), np.int32))
-    inputs[4] = write.op("Clip", write.op("Sub", lengths, done.input), none, size)
-    write.op("Add", done.input, inputs[4], outputs=[done.output])
-    empty = write.op("Equal", inputs[4], none)
+    inputs[LENGTHS] = write.op("Clip", write.op("Sub", lengths, done.input), none, size)
+    write.op("Add", done.input, inputs[LENGTHS], outputs=[done.output])
+    empty = write.op("Equal", inputs[LENGTHS], none)
     return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
 
 

@@ -13,14 +13,14 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import walk_model
 from passes.ir.scope import Scope, input_names
+from passes.operators.comparisons import COMPARISONS
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 
 #: Nodes that are looked at for one condition.
 _MOST_NODES = 200
 #: Values that are named of an input.
 _FEW = 4
-_COMPARES = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
-#: What reads sizes, not values.
-_SIZES = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def _cone(model: Model, scope: Scope, condition: str, fed: set[str]) -> _Cone:
             elif Constants(model, where).tensor(name) is None:
                 cone.open = True
             continue
-        if op_of(node) in _SIZES:
+        if traits_of(node).values is Values.SIZES:
             cone.open = True  # a size decides, which --shape fixes
             continue
-        if op_of(node) in _COMPARES:
+        if op_of(node) in COMPARISONS:
             cone.compared.update(_comparisons(model, home, list(node.input), fed))
         waiting += [(home, read) for read in node.input if read]
     return cone

@@ -10,8 +10,9 @@ from onnx import TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.operators import called_key, op_of, plain_domain
+from passes.ir.operators import CONTROL_FLOW, HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
+from passes.operators.table import TRAITS
 from passes.targets import control_flow, operators
 from passes.targets.finding import Finding, verdict
 from passes.targets.profile import Profile
@@ -19,14 +20,6 @@ from passes.types.value_types import dims_of, shapes_below
 
 #: Wrapped values that a target may not take: the fields of their types, and the names.
 _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optionals", "optional"))
-#: Operators on sequences and optionals, by the field of a profile that is about them.
-_WRAPPED = {
-    "sequences": (
-        *("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert"),
-        *("SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence"),
-    ),
-    "optionals": ("Optional", "OptionalGetElement", "OptionalHasElement"),
-}
 
 
 @dataclass(frozen=True)
@@ -112,14 +105,27 @@ def _open_dims(kind: TypeProto) -> Iterable[str]:
                 yield repr(dim.dim_param) if dim.dim_param else f"at position {position}"
 
 
+def unsupported(op: str, version: int, profile: Profile) -> str:
+    """Why a target takes no node of a version of an operator; empty if it takes some of them."""
+    if field := _untaken(op, profile):
+        return f"{field} are not taken"
+    listing = profile.listing(op) if op not in HOLDERS else None
+    other = operators.other_version(version, listing, profile) if listing is not None else ""
+    return operators.unlisted(op, profile) or other
+
+
+def _untaken(op: str, profile: Profile) -> str:
+    """The kind of values, a field of the profile, that an operator needs and the target lacks."""
+    field = f"{TRAITS[op].wraps}s" if op in TRAITS and TRAITS[op].wraps else ""
+    return field if field and not getattr(profile, field) else ""
+
+
 def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[Finding]:
     name = op_of(place.node)
-    for field, names in _WRAPPED.items():
-        if name in names and not getattr(profile, field):
-            kind = field.removesuffix("s")
-            yield Finding(kind, place.path, name, f"{field} are not taken")
-            return
-    if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
+    if field := _untaken(name, profile):
+        yield Finding(field.removesuffix("s"), place.path, name, f"{field} are not taken")
+        return
+    if subgraphs(place.node) and name in CONTROL_FLOW:
         found = [*control_flow.findings(model, place, profile)]
         yield from found
         if found or name not in profile.refused:

@@ -7,43 +7,45 @@ from collections.abc import Iterator, Sequence
 import onnx.defs
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from passes.check.wording import element
 from passes.ir.attributes import text
 from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
+from passes.operators.cells import RECURRENT
 from passes.targets.finding import Finding
 from passes.targets.profile import OperatorSupport, Profile
 from passes.types.value_types import elem_type_of
-
-#: The activations of recurrent operators by default, of each direction.
-_ACTIVATIONS = {
-    "RNN": [b"Tanh"],
-    "GRU": [b"Sigmoid", b"Tanh"],
-    "LSTM": [b"Sigmoid", b"Tanh", b"Tanh"],
-}
-#: Operators that every reader of models folds or passes on.
-_NO_KERNELS = frozenset({"Constant", "Identity"})
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     """Yield the findings at a node."""
     node = place.node
-    domain, name = _named(node)
     for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):
-        kind = _name_of(number)
+        kind = element(number)
         yield Finding("type", place.path, op_of(node), f"the element type {kind} is not taken")
         return
-    if name in profile.refused and not domain:
-        yield Finding("operator", place.path, name, "the operator is not taken")
-        return
-    if not profile.operators or (name in _NO_KERNELS and not domain):
-        return
-    operator = profile.operators.get(name if not domain else f"{domain}.{name}")
-    if operator is None:
-        yield Finding("operator", place.path, op_of(node), "the operator is not listed")
-        return
-    yield from _of_operator(model, place, operator, profile)
+    if found := unlisted(op_of(node), profile):
+        yield Finding("operator", place.path, op_of(node), found)
+    elif (operator := profile.listing(op_of(node))) is not None:
+        yield from _of_operator(model, place, operator, profile)
+
+
+def unlisted(op: str, profile: Profile) -> str:
+    """The sentence about an operator that a target lacks, empty if it has it."""
+    if not profile.lacks(op):
+        return ""
+    refused = op in HOLDERS or op in profile.refused
+    return f"the operator is not {'taken' if refused else 'listed'}"
+
+
+def other_version(version: int, operator: OperatorSupport, profile: Profile) -> str:
+    """The sentence about a version of an operator that a target does not take, empty if it does."""
+    if not operator.versions or not version or _is_taken(version, operator, profile):
+        return ""
+    known = ", ".join(map(_span, operator.versions))
+    return f"version {version} is not taken, but {known}"
 
 
 def _of_operator(
@@ -52,13 +54,11 @@ def _of_operator(
     node, sure = place.node, operator.confidence
     name = op_of(node)
     version = _version(model, place)
-    if operator.versions and version and not _is_taken(version, operator, profile):
-        known = ", ".join(map(_span, operator.versions))
-        sentence = f"version {version} is not taken, but {known}"
+    if sentence := other_version(version, operator, profile):
         yield Finding("operator-version", place.path, name, sentence, sure)
     number = _element_type(model, place)
     if operator.types and number and number not in _numbers(operator.types):
-        sentence = f"the element type {_name_of(number)} is not taken"
+        sentence = f"the element type {element(number)} is not taken"
         yield Finding("type", place.path, name, sentence, sure)
     constants = Constants(model, place.scope)
     for position in operator.constant_inputs:
@@ -91,7 +91,8 @@ def _of_operator(
 def _is_default(node: NodeProto, given: AttributeProto) -> bool:
     """Return whether an attribute lists the activations that a recurrent operator has without
     it."""
-    default = _ACTIVATIONS.get(op_of(node), [])
+    cell = RECURRENT.get(op_of(node))
+    default = [one.encode() for one in cell.activations] if cell else []
     return given.name == "activations" and list(given.strings) in (default, 2 * default)
 
 
@@ -160,7 +161,3 @@ def _element_type(model: Model, place: Place) -> int:
 def _numbers(types: Sequence[str]) -> list[int]:
     known = dict(TensorProto.DataType.items())
     return [known[name.upper()] for name in types if name.upper() in known]
-
-
-def _name_of(number: int) -> str:
-    return str(TensorProto.DataType.Name(number)).lower()

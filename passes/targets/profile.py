@@ -22,6 +22,8 @@ from passes.targets.finding import Confidence, Otherwise
 from passes.targets.structured import Unreadable, read
 
 _RELEASE = "onnxruntime=="
+#: Operators that every reader of models folds or passes on.
+_NO_KERNELS = frozenset({"Constant", "Identity"})
 #: Which values of several branches or iterations have to agree.
 Agreement = Literal["any", "same rank", "same shape"]
 
@@ -176,9 +178,16 @@ class Profile:
         """The operators that are listed."""
         return frozenset(self.operators)
 
-    def lacks(self, name: str) -> bool:
-        """Return whether the target takes no operator of this name in ONNX's own domain."""
-        return name in self.refused or (bool(self.operators) and name not in self.operators)
+    def listing(self, op: str) -> OperatorSupport | None:
+        """What is known of an operator, as `op_of` names it; nothing of what is always taken."""
+        return None if op in _NO_KERNELS else self.operators.get(op.replace("::", "."))
+
+    def lacks(self, op: str) -> bool:
+        """Return whether the target takes no such operator."""
+        branches = self.if_.taken or self.if_.constant
+        held = {"If": branches, "Loop": self.loop.taken, "Scan": self.scan.taken}
+        listed = not self.operators or op in _NO_KERNELS or self.listing(op) is not None
+        return op in self.refused or not held.get(op, listed)
 
     @property
     def form(self) -> Target:

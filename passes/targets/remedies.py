@@ -18,6 +18,7 @@ from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
 from passes.errors import PassesError
 from passes.ir.model import Model
+from passes.operators.cells import RECURRENT
 from passes.targets.deciding import deciding
 from passes.targets.findings import Checked, check
 from passes.targets.profile import Profile
@@ -32,7 +33,6 @@ _CONTROL_FLOW = frozenset(
 )
 #: Those that shapes in bodies may clear.
 _DECLARED = frozenset({"if-branches", "carried", "symbols"})
-_RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 _OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
@@ -150,9 +150,9 @@ def _candidates(
     yield from _declaring(state, profile)
     if "captures" in codes and profile.scan.taken and not profile.scan.captures:
         yield "simplify", {"rules": ("carry-captures",)}
-    if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
+    if any(one.code == "attribute" and one.op in RECURRENT for one in state.checked.findings):
         yield "simplify", {"rules": ("forward-cell",)}
-    recurrent = [one for one in state.checked.findings if one.op in _RECURRENT]
+    recurrent = [one for one in state.checked.findings if one.op in RECURRENT]
     if any(one.code != "operator-version" for one in recurrent):
         yield from _best(state, profile, [("expand", {"form": form}) for form in Form])
     if codes & _CONTROL_FLOW:

@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, ValueInfoProto
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.registry import Registry
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
 
@@ -18,20 +19,8 @@ from passes.vectorize.rows_writer import RowsWriter
 BatchRule = Callable[[NodeProto, "Vectorizer"], "set[str] | None"]
 
 #: How each op runs over one more leading axis; filled by the files of the families.
-TABLE: dict[str, BatchRule] = {}
-
-
-def batched(*ops: str) -> Callable[[BatchRule], BatchRule]:
-    """Enter a rule for some ops of the standard domain."""
-
-    def enter(rule: BatchRule) -> BatchRule:
-        for op in ops:
-            if op in TABLE:
-                raise ValueError(f"{op} has two vectorisation rules")
-            TABLE[op] = rule
-        return rule
-
-    return enter
+TABLE: Registry[BatchRule] = Registry()
+batched = TABLE.enter
 
 
 @dataclass(frozen=True)

@@ -83,9 +83,9 @@ class Outcome:
     is true where a loop ran zero times and a collected element had an unknown dim:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
-    Scan-8, RNN, GRU or LSTM, ran no iteration; `idle_scan`: one of a Scan did; `idle_cell`: an RNN,
-    GRU or LSTM read no element, as over no time steps; `misfed`: the body of one that ran none
-    declares other sizes than it is fed or would give; `undeclared`: one that ran changed the
+    Scan-8 or recurrent operator, ran no iteration; `idle_scan`: one of a Scan did; `idle_cell`: a
+    recurrent operator read no element, as over no time steps; `misfed`: the body of one that ran
+    none declares other sizes than it is fed or would give; `undeclared`: one that ran changed the
     size of a state from or to one that its body rules out, or collects what it declares otherwise;
     `reached` is what Ifs, loops and masks did; the reference executor reports it.
     """

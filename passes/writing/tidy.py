@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes.analysis.integers.exactness import Array
-from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, folded
+from passes.analysis.integers.folding import MOST_ELEMENTS, folded
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constants import sparse_constant
@@ -78,11 +78,7 @@ class Tidy:
         if kind == "Identity":
             self._same[output[0]] = draft.input[0]
             return True
-        value = None
-        if kind == "Shape":
-            value = self._shape(draft)
-        elif kind in FOLDED:
-            value = folded(draft, self._value)
+        value = self._shape(draft) if kind == "Shape" else folded(draft, self._value)
         if value is None:
             return False
         name = self.author.value(value)

@@ -35,6 +35,14 @@ def test_what_may_fail_is_not_computed(op: str, by: int) -> None:
     assert folded(node, values.get) is None
 
 
+def test_an_absolute_value_is_known_of_numbers_and_not_of_sums() -> None:
+    node = helper.make_node("Abs", ["a"], ["y"])
+    result = folded(node, {"a": np.array([-3, 2])}.get)
+    assert result is not None
+    assert result.tolist() == [3, 2]
+    assert result_of(node, [sums_of([T, 2]).array]) is None
+
+
 T = symbol_atom((), "x", 0, "T")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from onnx import defs
 
 from passes.check import load_checked
-from passes.targets.findings import check
-from passes.targets.profile import load, parsed
+from passes.targets.findings import check, unsupported
+from passes.targets.profile import load, names, parsed
 from passes.testing import as_model
 from tests.written import changed
 
@@ -249,3 +250,22 @@ def test_activations(target: str, activations: str, found: list[str]) -> None:
     assert len(findings) == len(found)
     for finding, wanted in zip(findings, found, strict=True):
         assert finding.sentence.startswith(wanted)
+
+
+def test_an_operator_that_is_unsupported_is_found_wherever_it_is() -> None:
+    models = {"Neg": PLAIN, "If": BRANCH, "Loop": COUNTED, "Scan": SCANNED, "LSTM": LSTM}
+    for profile in map(load, names()):
+        for op, text in models.items():
+            version = int(defs.get_schema(op, 21).since_version)
+            findings = check(load_checked(as_model(text))[0], profile).findings
+            found = any(one.op == op for one in findings)
+            assert found or not unsupported(op, version, profile), (op, profile.name)
+
+
+def test_an_operator_that_a_target_lacks() -> None:
+    tract, scans = load("tract"), load("scan-only")
+    assert unsupported("SequenceAt", 11, tract) == "sequences are not taken"
+    assert unsupported("Unique", 11, tract) == "the operator is not taken"
+    assert unsupported("Loop", 21, scans) == "the operator is not taken"
+    assert unsupported("Scan", 21, scans) == ""
+    assert unsupported("Attention", 99, load("onnxruntime")).startswith("version 99 is not taken")

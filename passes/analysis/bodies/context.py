@@ -12,12 +12,14 @@ from passes.analysis.sizes.sizes_across import Fed, fed_by
 from passes.analysis.sizes.sizes_through import has_size
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.operators.comparisons import COMPARISONS, LOGIC
+from passes.operators.table import where
 from passes.rule import Site
 from passes.types.value_types import dims_of
 
-_CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
-_SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Where"}
+_SEQUENCES = where(lambda row: row.makes)
+#: What computes numbers, conditions and sequences of others.
+_FOLLOWED = {*FOLLOWED, *COMPARISONS, *LOGIC, *_SEQUENCES, "Constant", "Split", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
 _DEEPEST = 128  # no integer is followed further

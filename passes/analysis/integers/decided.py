@@ -9,7 +9,7 @@ from onnx import NodeProto, helper
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.proven_shapes import are_shapes_proven
-from passes.analysis.integers.affine import Affine, Ints
+from passes.analysis.integers.affine import Ints
 from passes.analysis.integers.computed import Computed
 from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.folding import folded
@@ -17,17 +17,10 @@ from passes.analysis.integers.integer_ops import FOLLOWED, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place, Scope
+from passes.operators.comparisons import COMPARISONS, holds
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_static
 
-#: For each comparison, by the sign of the difference: whether it holds below 0, at 0 and above.
-_COMPARING = {
-    "Equal": (False, True, False),
-    "Less": (True, False, False),
-    "LessOrEqual": (True, True, False),
-    "Greater": (False, False, True),
-    "GreaterOrEqual": (False, True, True),
-}
 _MOST_ELEMENTS = 64
 _FARTHEST = 64
 _MOST_VALUES = 256
@@ -69,7 +62,7 @@ class _Decided(Computed):
 
     def _followed(self, home: Scope, node: NodeProto, name: str) -> Array | None:
         """Integers made of known sizes, or a comparison of integers that any sizes decide."""
-        compares = op_of(node) in _COMPARING and len(node.input) == 2 and not node.attribute
+        compares = op_of(node) in COMPARISONS and len(node.input) == 2 and not node.attribute
         if not compares and op_of(node) not in FOLLOWED:
             return None
         if not self._rests_on_proven_shapes(home, name, 0):
@@ -115,7 +108,7 @@ class _Decided(Computed):
         if op_of(node) in ("Shape", "Size"):
             measured = self.site.model.home(home, node.input[0])
             return measured is not None and self._has_proven_shapes(measured)
-        if op_of(node) in _COMPARING or op_of(node) in FOLLOWED:
+        if op_of(node) in COMPARISONS or op_of(node) in FOLLOWED:
             reads = filter(None, node.input)
             return all(self._rests_on_proven_shapes(home, read, depth + 1) for read in reads)
         return True
@@ -164,7 +157,7 @@ class _Cone:
             if op_of(node) in ("Shape", "Size", "SequenceLength"):
                 self.needs_sizes |= not self._is_typed(node)
                 continue
-            if op_of(node) in _COMPARING:
+            if op_of(node) in COMPARISONS:
                 self.needs_sizes |= not all(map(self.is_known, node.input))
             new = {one for one in node.input if one not in seen and self._is_part(one)}
             seen |= new
@@ -201,15 +194,8 @@ def _compared(node: NodeProto, left: Ints, right: Ints) -> Array | None:
         right.items * (count // len(right.items)),
         strict=True,
     )
-    outcomes = [_holds(op_of(node), one - other) for one, other in pairs]
+    differences = (one - other for one, other in pairs)
+    outcomes = [holds(op_of(node), one.least, one.most) for one in differences]
     if None in outcomes:
         return None
     return np.array(outcomes if max(left.rank, right.rank) else outcomes[0], np.bool_)
-
-
-def _holds(op: str, difference: Affine) -> bool | None:
-    """Return whether a comparison holds; None where sizes decide."""
-    least, most = difference.least, difference.most
-    signs = (least < 0, least <= 0 <= most, most > 0)
-    outcomes = {holds for holds, possible in zip(_COMPARING[op], signs, strict=True) if possible}
-    return outcomes.pop() if len(outcomes) == 1 else None

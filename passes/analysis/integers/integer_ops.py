@@ -15,6 +15,7 @@ from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.registry import Registry
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
 
@@ -78,6 +79,10 @@ class Reading:
         return None if found is None else found.constant
 
 
+#: How numbers go through each operator.
+FOLLOWED: Registry[Callable[[Reading, NodeProto], Ints | None]] = Registry()
+
+
 def ints_of(array: npt.NDArray[Any]) -> Ints | None:
     """The numbers of a constant, unless it is data."""
     if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
@@ -91,15 +96,18 @@ def is_settled(node: NodeProto) -> bool:
     return is_onnx_domain(node.domain) and not chosen
 
 
+@FOLLOWED.enter("Identity")
 def _same(read: Reading, node: NodeProto) -> Ints | None:
     return read.operand(node, 0)
 
 
+@FOLLOWED.enter("Cast")
 def _cast(read: Reading, node: NodeProto) -> Ints | None:
     data, to = read.operand(node, 0), attribute(node, "to", None)
     return None if data is None or to is None or to not in LIMITS else data.cast(to)
 
 
+@FOLLOWED.enter("Shape")
 def _shape(read: Reading, node: NodeProto) -> Ints | None:
     sizes = read.shape(node.input[0])
     if sizes is None:
@@ -107,6 +115,7 @@ def _shape(read: Reading, node: NodeProto) -> Ints | None:
     return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end", None)], 1)
 
 
+@FOLLOWED.enter("Size")
 def _size(read: Reading, node: NodeProto) -> Ints | None:
     sizes, product = read.shape(node.input[0]), Affine(1)
     if sizes is None:
@@ -118,11 +127,13 @@ def _size(read: Reading, node: NodeProto) -> Ints | None:
     return Ints((product,), 0) if product.fits() else None
 
 
+@FOLLOWED.enter("SequenceLength")
 def _length(read: Reading, node: NodeProto) -> Ints | None:
     length = read.length(node.input[0])
     return None if length is None else Ints((length,), 0)
 
 
+@FOLLOWED.enter("Slice")
 def _slice(read: Reading, node: NodeProto) -> Ints | None:
     data, cuts = read.operand(node, 0), cuts_of(node, read.numbers)
     if data is None or data.rank != 1 or cuts is None or len(cuts) != 1:
@@ -131,6 +142,10 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
     return None if part is None else replace(data, items=data.items[part])
 
 
+@FOLLOWED.enter(
+    *("Concat", "Gather", "Reshape", "Squeeze", "Unsqueeze"),
+    *("Add", "Div", "Max", "Min", "Mul", "Neg", "Sub"),
+)
 def _computed(read: Reading, node: NodeProto) -> Ints | None:
     """Return the result of an op on sums, computed as on numbers, or the input that a guard passes
     through."""
@@ -149,15 +164,3 @@ def _computed(read: Reading, node: NodeProto) -> Ints | None:
 
 #: Ops that need the numbers themselves, not what is equal to them modulo their type.
 _ORDERED = ("Div", "Max", "Min")
-_Follow = Callable[[Reading, NodeProto], Ints | None]
-#: How numbers go through each op.
-FOLLOWED: dict[str, _Follow] = {
-    "Identity": _same,
-    "Cast": _cast,
-    "Shape": _shape,
-    "Size": _size,
-    "SequenceLength": _length,
-    "Slice": _slice,
-    **dict.fromkeys(("Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape"), _computed),
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Neg"), _computed),
-}

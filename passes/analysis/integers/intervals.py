@@ -12,6 +12,9 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.ir.registry import Registry
+from passes.operators.comparisons import COMPARISONS
+from passes.operators.table import traits_of, where
 
 #: The least and the largest value; of a condition, 0 if it may be false and 1 if it may be true.
 Interval = tuple[float, float]
@@ -23,6 +26,8 @@ _WHOLE: Mapping[int | None, float] = {
     TensorProto.INT32: float(1 << 31),
     TensorProto.INT64: _EXACT,
 }
+#: The interval of the output of each operator, from those of its inputs.
+_FOLLOWED: Registry[Callable[[NodeProto, list[Interval]], Interval | None]] = Registry()
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Intervals:
         follow = _FOLLOWED.get(op_of(node))
         if follow is None:
             return None
-        read = [self.of(operand, depth + 1) for operand in node.input[: _READ.get(op_of(node))]]
+        first = 1 if traits_of(node).hands_on else None  # later inputs are axes and shapes
+        read = [self.of(operand, depth + 1) for operand in node.input[:first]]
         inputs = [interval for interval in read if interval is not None]
         return follow(node, inputs) if len(inputs) == len(read) else None
 
@@ -69,10 +75,12 @@ class Intervals:
         return (low, high) if low > -_EXACT and high < _EXACT else None
 
 
+@_FOLLOWED.enter(*where(lambda row: row.hands_on), "Concat")
 def _same(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return inputs[0] if len(inputs) == 1 else None
 
 
+@_FOLLOWED.enter("Cast")
 def _cast(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     low, high = inputs[0]
     to = attribute(node, "to", TensorProto.UNDEFINED)
@@ -85,14 +93,17 @@ def _cast(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return float(int(low)), float(int(high))
 
 
+@_FOLLOWED.enter("Max", "Or")
 def _largest(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return max(low for low, _ in inputs), max(high for _, high in inputs)
 
 
+@_FOLLOWED.enter("Min", "And")
 def _smallest(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return min(low for low, _ in inputs), min(high for _, high in inputs)
 
 
+@_FOLLOWED.enter("Where")
 def _where(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     condition, there, otherwise = inputs
     if condition == _TRUE:
@@ -102,41 +113,15 @@ def _where(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     return min(there[0], otherwise[0]), max(there[1], otherwise[1])
 
 
-def _compared(
-    always: Callable[[Interval, Interval], bool], never: Callable[[Interval, Interval], bool]
-) -> Callable[[NodeProto, list[Interval]], Interval | None]:
-    def follow(node: NodeProto, inputs: list[Interval]) -> Interval | None:
-        left, right = inputs
-        return _TRUE if always(left, right) else _FALSE if never(left, right) else _OPEN
-
-    return follow
+@_FOLLOWED.enter(*COMPARISONS)
+def _compared(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    (low, high), (least, most) = inputs
+    possible = {"<": low < most, "=": low <= most and least <= high, ">": high > least}
+    holds = {sign in COMPARISONS[op_of(node)] for sign, may_be in possible.items() if may_be}
+    return _OPEN if len(holds) != 1 else _TRUE if True in holds else _FALSE
 
 
+@_FOLLOWED.enter("Not")
 def _not(node: NodeProto, inputs: list[Interval]) -> Interval | None:
     low, high = inputs[0]
     return 1 - high, 1 - low
-
-
-_FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] = {
-    "Identity": _same,
-    "Squeeze": _same,
-    "Unsqueeze": _same,
-    "Reshape": _same,
-    "Concat": _same,
-    "Cast": _cast,
-    "Max": _largest,
-    "Min": _smallest,
-    "Where": _where,
-    "Less": _compared(lambda a, b: a[1] < b[0], lambda a, b: a[0] >= b[1]),
-    "LessOrEqual": _compared(lambda a, b: a[1] <= b[0], lambda a, b: a[0] > b[1]),
-    "Greater": _compared(lambda a, b: a[0] > b[1], lambda a, b: a[1] <= b[0]),
-    "GreaterOrEqual": _compared(lambda a, b: a[0] >= b[1], lambda a, b: a[1] < b[0]),
-    "Equal": _compared(
-        lambda a, b: a == b and a[0] == a[1], lambda a, b: a[1] < b[0] or b[1] < a[0]
-    ),
-    "And": _smallest,
-    "Or": _largest,
-    "Not": _not,
-}
-#: Later inputs are axes and shapes.
-_READ = {"Squeeze": 1, "Unsqueeze": 1, "Reshape": 1}

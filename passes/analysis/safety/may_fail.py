@@ -25,7 +25,7 @@ from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.constants import constant_tensor
-from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.operators import CONTROL_FLOW, is_onnx_domain, op_of
 from passes.loops.form import LoopForm
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
@@ -51,7 +51,7 @@ def fails_on_other_values(node: NodeProto, known: Known) -> bool:
     """
     if not is_onnx_domain(node.domain):
         return True
-    if op_of(node) in ("If", "Loop", "Scan"):
+    if op_of(node) in CONTROL_FLOW:
         bodies = [graph for _, graph in scoping.subgraphs(node)]
         steady = _ends_in_one_shape(node, known)
         return not steady or any(failing_on_other_values(body, known) for body in bodies)

@@ -207,8 +207,6 @@ _CHECKS: Mapping[str, Check] = {
     "Transpose": _transpose,
 }
 
-_BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}
-
 
 def fits(node: NodeProto, known: Known) -> bool:
     """Return whether a node of the standard domain is proven to fit the shapes that it reads."""
@@ -224,8 +222,7 @@ def fits(node: NodeProto, known: Known) -> bool:
     if dims is None or known.opset < OLDEST_OPSET:
         return False
     if shape is Shape.BROADCAST:
-        since = _BROADCASTS_SINCE.get(op_of(node), OLDEST_OPSET)
-        return known.opset >= since and known.broadcast(dims) is not None
+        return known.opset >= traits_of(node).since and known.broadcast(dims) is not None
     if shape is Shape.REDUCED:
         return _reduce(node, dims, known)
     return check is not None and check(node, dims, known)

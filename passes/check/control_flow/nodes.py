@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from passes.check.control_flow import scan_form
 from passes.check.control_flow.carried import check_carried, check_returned, check_scalar
@@ -116,14 +116,20 @@ def _check_if_types(site: CheckedSite, look: Lookup) -> None:
     check_returned(site, look, then, then.heading.returned)
 
 
-_FORM: dict[str, Callable[[CheckedSite], None]] = {
-    "Scan": check_scan_form,
-    "Loop": _check_loop_form,
-    "If": _check_if_form,
-}
-_TYPES: dict[str, Callable[[CheckedSite, Lookup], None]] = {
-    "Loop": _check_loop_types,
-    "If": _check_if_types,
+def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
+    if is_scan_8(site):
+        check_scan_8_types(site, look)
+    else:
+        check_scan_types(site, look)
+
+
+#: What checks the form and the types of each operator.
+_CHECKS: Mapping[
+    str, tuple[Callable[[CheckedSite], None], Callable[[CheckedSite, Lookup], None]]
+] = {
+    "Scan": (check_scan_form, _check_scan_types),
+    "Loop": (_check_loop_form, _check_loop_types),
+    "If": (_check_if_form, _check_if_types),
 }
 #: Without these a Scan or Loop cannot be checked further; a function's caller may choose them.
 _OPEN = ("body", "num_scan_inputs")
@@ -131,14 +137,14 @@ _OPEN = ("body", "num_scan_inputs")
 
 def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[CheckedSite]:
     """The Scan, Loop and If nodes among `places`."""
-    return [CheckedSite.of(place, headings) for place in places if op_of(place.node) in _FORM]
+    return [CheckedSite.of(place, headings) for place in places if op_of(place.node) in _CHECKS]
 
 
 def check_form(sites: Iterable[CheckedSite]) -> None:
     """Check what can be counted; inference may crash on a model that fails here."""
     for site in sites:
         if not site.is_open(*_OPEN):
-            _FORM[op_of(site.node)](site)
+            _CHECKS[op_of(site.node)][0](site)
 
 
 def tolerated_deviations(sites: Iterable[CheckedSite]) -> Iterator[str]:
@@ -153,14 +159,4 @@ def check_types(sites: Iterable[CheckedSite], look: Lookup) -> None:
     for site in sites:
         if site.is_open(*_OPEN, "then_branch", "else_branch"):
             continue
-        if op_of(site.node) == "Scan":
-            _check_scan_types(site, look)
-        else:
-            _TYPES[op_of(site.node)](site, look)
-
-
-def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
-    if is_scan_8(site):
-        check_scan_8_types(site, look)
-    else:
-        check_scan_types(site, look)
+        _CHECKS[op_of(site.node)][1](site, look)

@@ -13,7 +13,9 @@ from passes.ir.operators import op_of
 from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear
 from passes.rules.recurrences.layout import Writer
 
+#: What gives elements of its first operand and no others: a decay is followed through these.
 _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Expand", "Slice", "Split")
+#: What is never negative.
 _POSITIVE = ("Exp", "Sigmoid", "Softplus", "Abs", "ReduceSumSquare")
 
 

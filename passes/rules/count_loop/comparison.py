@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from passes.analysis.integers.affine import ITERATION, Affine
+from passes.operators.comparisons import COMPARISONS
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class Comparison:
     @property
     def upwards(self) -> bool:
         """True if it holds below the bound."""
-        return self.op.startswith("Less")
+        return "<" in COMPARISONS[self.op]
 
     @property
     def strict(self) -> bool:
         """True if it does not hold at the bound."""
-        return not self.op.endswith("Equal")
+        return "=" not in COMPARISONS[self.op]
 
     @property
     def before(self) -> Affine:
@@ -65,5 +66,4 @@ class Comparison:
 
     def __str__(self) -> str:
         value = self.first + Affine.of(ITERATION).times(self.step)
-        sign = ("<" if self.upwards else ">") + ("" if self.strict else "=")
-        return f"{value} {sign} {self.bound}"
+        return f"{value} {COMPARISONS[self.op]} {self.bound}"

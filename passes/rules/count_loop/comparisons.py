@@ -16,6 +16,7 @@ from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
+from passes.operators.comparisons import COMPARISONS, NEGATED, ORDERINGS, SWAPPED
 from passes.rule import NothingToDo, Refused, Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.types.value_types import elem_type_of
@@ -99,12 +100,6 @@ class Operands:
         return self.integers.constant_inside(name)
 
 
-_FLIPPED = {"Less": "Greater", "Greater": "Less"}
-_FLIPPED |= {"LessOrEqual": "GreaterOrEqual", "GreaterOrEqual": "LessOrEqual"}
-_NEGATED = {"Less": "GreaterOrEqual", "Greater": "LessOrEqual"}
-_NEGATED |= {"LessOrEqual": "Greater", "GreaterOrEqual": "Less"}
-
-
 @dataclass(frozen=True)
 class Comparisons:
     """Reads the conditions of one loop, in which all counters are `exact` in so many iterations,
@@ -131,7 +126,7 @@ class Comparisons:
         op, *names = self._operands(node)
         left, right = map(Operands(self.integers, self._type).read, names)
         if not _slope(left.value) and _slope(right.value):
-            return self._comparison(_FLIPPED[op], right, left)
+            return self._comparison(SWAPPED[op], right, left)
         return self._comparison(op, left, right)
 
     def among(self, parts: Sequence[NodeProto | None]) -> list[Comparison | None]:
@@ -170,7 +165,7 @@ class Comparisons:
         if narrow and not like.is_exact_from(like.before):
             return False
         same = op == like.op and values == wanted
-        return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
+        return same or (SWAPPED[op] == like.op and values == wanted[::-1])
 
     def is_redundant_with(self, node: NodeProto | None, trips: Affine | None) -> bool:
         """Return whether a loop of that trip count runs no iteration anyway if an outer condition
@@ -179,9 +174,9 @@ class Comparisons:
         if found is None or trips is None:
             return False
         op, left, right = found
-        room = right - left if op.startswith("Less") else left - right
+        room = right - left if "<" in COMPARISONS[op] else left - right
         exact = left.fits() and right.fits() and trips.fits()
-        return exact and (room + (1 if op.endswith("Equal") else 0) - trips).least >= 0
+        return exact and (room + (1 if "=" in COMPARISONS[op] else 0) - trips).least >= 0
 
     def _around(self, node: NodeProto | None) -> tuple[str, Affine, Affine] | None:
         """The operator and the operands of an outer condition, where they are known."""
@@ -196,7 +191,7 @@ class Comparisons:
 
     def _operands(self, node: NodeProto | None) -> tuple[str, str, str]:
         found = _opened(node, self.integers.source)
-        if found is None or found[0] not in _FLIPPED:
+        if found is None:
             what = "comes from outside" if node is None else f"is computed by {op_of(node)}"
             raise self.site.refused(
                 "comparison",
@@ -219,7 +214,7 @@ class Comparisons:
                 bound.name,
             )
         step = _slope(counter.value)
-        if not step or (step > 0) != op.startswith("Less"):
+        if not step or (step > 0) != ("<" in COMPARISONS[op]):
             raise self.site.refused(
                 "step",
                 f"{counter.name!r} grows by {step} each time and is compared with {bound.name!r} "
@@ -291,7 +286,7 @@ def _opened(
     while node is not None and op_of(node) in ("Not", "Identity"):
         negated ^= op_of(node) == "Not"
         node = source(node.input[0])
-    if node is None or op_of(node) not in _FLIPPED:
+    if node is None or op_of(node) not in ORDERINGS:
         return None
     left, right = node.input
-    return (_NEGATED[op_of(node)] if negated else op_of(node)), left, right
+    return (NEGATED[op_of(node)] if negated else op_of(node)), left, right

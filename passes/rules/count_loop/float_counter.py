@@ -13,16 +13,12 @@ from passes.analysis.trip_count.induction import unchanged
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
+from passes.operators.comparisons import ORDERINGS
+from passes.operators.functions import NUMPY
 from passes.rule import Site
 
 _MOST_TRIPS = 1_000_000
-_COMPARE = {
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-}
-_STEPS = {"Add": np.add, "Sub": np.subtract}
+_STEPS = ("Add", "Sub")
 
 
 def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | None:
@@ -31,7 +27,7 @@ def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | Non
     The additions are done here as in the model, in its own type, so they round alike. None where
     a number is not constant, the condition has another form, or it would take too long.
     """
-    if part is None or op_of(part) not in _COMPARE:
+    if part is None or op_of(part) not in ORDERINGS:
         return None
     fixed = _Fixed(site, form)
     for position in (0, 1):
@@ -104,10 +100,10 @@ def _simulate(op: str, counter: _Counter, bound: Array, second: bool) -> int | N
     value = counter.initial
     with np.errstate(all="ignore"):
         for trips in range(1, _MOST_TRIPS):
-            after = _STEPS[counter.op](value, counter.step)
+            after = NUMPY[counter.op](value, counter.step)
             seen = after if counter.after else value
             sides = (bound, seen) if second else (seen, bound)
-            if not _COMPARE[op](*sides):
+            if not NUMPY[op](*sides):
                 return trips
             value = after
     return None

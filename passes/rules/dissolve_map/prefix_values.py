@@ -8,15 +8,12 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
-from passes.bodies.recurrences import Recurrence, Update
+from passes.bodies.recurrences import FINAL_ONLY, KINDS, Recurrence, Update
 from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
-#: By update, the operator on two values and that on all rows.
-_OPERATORS = {
-    Update.MAXIMUM: ("Max", "ReduceMax"),
-    Update.MINIMUM: ("Min", "ReduceMin"),
-}
+#: By update, the operator of two values; that of all rows is `Reduce` and its name.
+_OPERATORS = {update: op for op, update in KINDS.items() if update in FINAL_ONLY}
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class PrefixValues:
             self.final = self._reduced(self._join())
             return
         total = self._reduced(self._rows(self._fitting_rank()))
-        self.final = self.author.op(_OPERATORS[one.kind][0], one.carried.initial, total)
+        self.final = self.author.op(_OPERATORS[one.kind], one.carried.initial, total)
 
     def _sum_up(self, name: str, exclusive: int) -> None:
         author, initial = self.author, self.recurrence.carried.initial
@@ -165,7 +162,7 @@ class PrefixValues:
         return author.op("Concat", spelling.unsqueeze(author, initial, 0), rows, axis=0)
 
     def _reduced(self, rows: str) -> str:
-        reduced = self._reduce(_OPERATORS[self.recurrence.kind][1], rows)
+        reduced = self._reduce(f"Reduce{_OPERATORS[self.recurrence.kind]}", rows)
         if self.recurrence.elem_type not in FLOATS:
             return reduced
         # onnxruntime's ReduceMax and ReduceMin skip NaN, its Max and Min do not

@@ -1,3 +1,3 @@
-"""The rule that writes RNN, GRU and LSTM in plain operators."""
+"""The rule that writes recurrent operators in plain ones."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An RNN, GRU or LSTM node, taken apart."""
+"""A node of a recurrent operator, taken apart."""
 
 from __future__ import annotations
 
@@ -12,46 +12,32 @@ from passes.ir.attributes import attribute, attribute_proto, has, has_references
 from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_THRESHOLDED_RELU, SCAN_HAS_AXES
+from passes.operators.cells import (
+    DIRECTIONS,
+    RECURRENT,
+    Activation,
+    Cell,
+    Operands,
+    activation_named,
+)
 from passes.rule import Site
 from passes.types.value_types import FLOATS, Dim, dims_of, elem_type_of
 
-#: The operators, and their activations by default.
-CELLS: Mapping[str, Sequence[str]] = {
-    "RNN": ("Tanh",),
-    "GRU": ("Sigmoid", "Tanh"),
-    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
-}
 #: Operators of onnxruntime's own domain that are cells, too, but do more.
 OTHERS = (f"{CONTRIB}::DynamicQuantizeLSTM", f"{CONTRIB}::AttnLSTM")
 
-#: The parameters of each activation with their defaults; None where runtimes differ on it.
-_PARAMETERS: Mapping[str, Mapping[str, float | None]] = {
-    "Affine": {"alpha": None, "beta": None},
-    "Elu": {"alpha": 1.0},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
-    "LeakyRelu": {"alpha": 0.01},
-    "Relu": {},
-    "ScaledTanh": {"alpha": None, "beta": None},
-    "Sigmoid": {},
-    "Softplus": {},
-    "Softsign": {},
-    "Tanh": {},
-    "ThresholdedRelu": {"alpha": None},
-}
-_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-
 
 @dataclass(frozen=True)
-class Activation:
-    """An activation by its name in the documents, with the parameters that it takes."""
+class Function:
+    """An activation function with the values of its parameters."""
 
-    name: str
+    activation: Activation
     parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class CellForm:
-    """The node's inputs, "" where they are left out, and its attributes.
+    """The node's inputs and attributes.
 
     `directions`: for each, whether it is reversed; `functions` has the activations of each.
     `batch_first` is `layout`, `coupled` `input_forget`, `linear` `linear_before_reset`.
@@ -59,15 +45,10 @@ class CellForm:
 
     operator: str
     elem_type: int
-    x: str
-    w: str
-    r: str
-    b: str
-    lengths: str
+    operands: Operands
     initials: Sequence[str]
-    peepholes: str
     directions: Sequence[bool]
-    functions: Sequence[Sequence[Activation]]
+    functions: Sequence[Sequence[Function]]
     clip: float | None
     batch_first: bool
     coupled: bool
@@ -85,11 +66,11 @@ class CellForm:
             Refused: see the rule `expand-cell`.
         """
         node, operator = site.node, op_of(site.node)
-        x, w, r, b, lengths, h0, c0, peepholes = [*node.input, *[""] * 8][:8]
-        (steps, rows, width), (count, *_), (*_, hidden) = (_dims(site, one) for one in (x, w, r))
+        operands = Operands.of(node)
+        (steps, rows, width), (count, *_), (*_, hidden) = (_dims(site, one) for one in operands[:3])
         way = text(node, "direction", "forward")
-        directions, clip = _DIRECTIONS.get(way, ()), number(node, "clip", 1.0)
-        kind = elem_type_of(site.type_of(x))
+        directions, clip = DIRECTIONS.get(way, ()), number(node, "clip", 1.0)
+        kind = elem_type_of(site.type_of(operands.x))
         referring = has_references(node)
         for code, wrong, what in (
             ("contrib", operator in OTHERS, f"{operator} does more than an LSTM of ONNX"),
@@ -110,9 +91,8 @@ class CellForm:
         return cls(
             operator,
             kind,
-            *(x, w, r, b, lengths),
-            initials=[h0, c0] if operator == "LSTM" else [h0],
-            peepholes=peepholes,
+            operands,
+            initials=[operands.h, operands.c][: len(RECURRENT[operator].states)],
             directions=directions,
             functions=_functions(site, len(directions)),
             clip=clip if has(node, "clip") else None,
@@ -126,9 +106,9 @@ class CellForm:
         )
 
     @property
-    def gates(self) -> int:
-        """The number of gates of W, R and B."""
-        return {"RNN": 1, "GRU": 3, "LSTM": 4}[self.operator]
+    def cell(self) -> Cell:
+        """The facts about the operator."""
+        return RECURRENT[self.operator]
 
 
 def _dims(site: Site, name: str) -> Sequence[Dim]:
@@ -137,9 +117,9 @@ def _dims(site: Site, name: str) -> Sequence[Dim]:
     return dims if len(dims) == 3 else (None,) * 3
 
 
-def _functions(site: Site, directions: int) -> list[list[Activation]]:
+def _functions(site: Site, directions: int) -> list[list[Function]]:
     """The activations of each direction; parameters go in order to those that take one."""
-    node, default = site.node, CELLS[op_of(site.node)]
+    node, default = site.node, RECURRENT[op_of(site.node)].activations
     given = attribute_proto(node, "activations")
     names = [one.decode() for one in given.strings] if given else [*default] * directions
     if len(names) < len(default) * directions:
@@ -151,20 +131,20 @@ def _functions(site: Site, directions: int) -> list[list[Activation]]:
     return [found[way * every : (way + 1) * every] for way in range(directions)]
 
 
-def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
-    names = [name for name in _PARAMETERS if name.lower() == written.lower()]
-    if not names:
+def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) -> Function:
+    known = activation_named(written)
+    if known is None:
         raise site.refused("activation", f"the activation {written!r} is unknown")
     parameters = dict[str, float]()
-    for parameter, default in _PARAMETERS[names[0]].items():
-        value = next(lists[parameter], default)
+    for parameter in known.parameters:
+        value = next(lists[parameter], known.default(parameter))
         if value is None:
-            what = f"runtimes differ on the {parameter} of {names[0]} where it is left out"
+            what = f"runtimes differ on the {parameter} of {known.name} where it is left out"
             raise site.refused("default-differs", what)
         parameters[parameter] = value
-    if names[0] == "ThresholdedRelu":
+    if known.name == "ThresholdedRelu":
         site.need_opset(HAS_THRESHOLDED_RELU, "does not support ThresholdedRelu")
-    return Activation(names[0], parameters)
+    return Function(known, parameters)
 
 
 def _floats(node: NodeProto, name: str) -> list[float]:

@@ -69,7 +69,7 @@ class CellLoop:
             results.append(_scalar(inner.op("Identity", go), TensorProto.BOOL))
         else:
             read = [inner.fresh("row") for _ in self._scanned]
-            wide = form.hidden * form.gates if isinstance(form.hidden, int) else None
+            wide = form.hidden * len(form.cell.gates) if isinstance(form.hidden, int) else None
             inputs.append(self._typed(read[0], wide))
             inputs += [self._typed(one, 1, TensorProto.BOOL) for one in read[1:]]
         *after, output = self._once(inner, read, states)

@@ -1,4 +1,4 @@
-"""Writes one step of an RNN, GRU or LSTM, on weights that are constant or computed."""
+"""Writes one step of a recurrent operator, on weights that are constant or computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from passes.ir.constants import Constants
 from passes.ir.versions import CLIP_HAS_INPUTS
 from passes.rule import Site
-from passes.rules.expand_cell.cell_form import Activation, CellForm
+from passes.rules.expand_cell.cell_form import CellForm, Function
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.writer import Array
@@ -31,7 +31,7 @@ class CellStep:
     """
 
     form: CellForm
-    functions: Sequence[Activation]
+    functions: Sequence[Function]
     elements: str
     r: Sequence[Weight]
     rb: Weight | None
@@ -40,23 +40,24 @@ class CellStep:
     @classmethod
     def of(cls, site: Site, form: CellForm, author: Author, x: str, way: int) -> CellStep:
         """Write what the steps of a direction read; `x` has the time first."""
+        given = form.operands
         w, r, b, holes = (
             of_way(site, author, name, len(form.directions), way) if name else ""
-            for name in (form.w, form.r, form.b, form.peepholes)
+            for name in (given.w, given.r, given.b, given.peepholes)
         )
         w, whole = (made(author, "Transpose", np.transpose, one, perm=[1, 0]) for one in (w, r))
         elements, rb = author.op("MatMul", x, named(author, w)), None
-        if form.b:
+        if given.b:
             wb, rb = parts_of(author, b, 0, "wr")
             if not form.linear:
                 wb, rb = made(author, "Add", np.add, wb, rb), None
             elements = author.op("Add", elements, named(author, wb))
         products = [whole]
         if form.operator == "GRU" and not form.linear:
-            z, reset, h = parts_of(author, whole, 1, "zrh")
+            z, reset, h = parts_of(author, whole, 1, form.cell.gates)
             both = made(author, "Concat", lambda *two: np.concatenate(two, 1), z, reset, axis=1)
             products = [both, h]
-        peepholes = parts_of(author, holes, 0, "iof") if form.peepholes else []
+        peepholes = parts_of(author, holes, 0, form.cell.peepholes) if given.peepholes else []
         return cls(form, form.functions[way], elements, products, rb, peepholes)
 
     def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
@@ -73,14 +74,14 @@ class CellStep:
         return self._lstm(author, element, *states, axis=axis)
 
     def _gru(self, author: Author, element: str, h: str, axis: int) -> str:
-        xz, xr, xn = parts(author, element, axis, "zrh")
+        xz, xr, xn = parts(author, element, axis, self.form.cell.gates)
         product = author.op("MatMul", h, named(author, self.r[0]))
         if self.form.linear:
             if self.rb is not None:
                 product = author.op("Add", product, named(author, self.rb))
-            rz, rr, rn = parts(author, product, axis, "zrh")
+            rz, rr, rn = parts(author, product, axis, self.form.cell.gates)
         else:
-            rz, rr = parts(author, product, axis, "zr")
+            rz, rr = parts(author, product, axis, self.form.cell.gates[:2])
         z = self._applied(author, 0, author.op("Add", xz, rz))
         reset = self._applied(author, 0, author.op("Add", xr, rr))
         if self.form.linear:
@@ -95,7 +96,7 @@ class CellStep:
 
     def _lstm(self, author: Author, element: str, h: str, c: str, *, axis: int) -> list[str]:
         total = author.op("Add", element, author.op("MatMul", h, named(author, self.r[0])))
-        i, o, f, new = parts(author, total, axis, "iofc")
+        i, o, f, new = parts(author, total, axis, self.form.cell.gates)
         i = self._applied(author, 0, self._seen(author, i, 0, c))
         if self.form.coupled:
             f = author.op("Sub", self._number(author, 1.0), i)
@@ -124,11 +125,11 @@ class CellStep:
         return self._activated(author, place, value)
 
     def _activated(self, author: Author, place: int, value: str) -> str:
-        name, parameters = self.functions[place].name, self.functions[place].parameters
-        if name not in ("Affine", "ScaledTanh"):
-            return author.op(name, value, **parameters)
+        function, parameters = self.functions[place].activation, self.functions[place].parameters
+        if function.is_operator:
+            return author.op(function.name, value, **parameters)
         alpha, beta = (self._number(author, parameters[one]) for one in ("alpha", "beta"))
-        if name == "Affine":
+        if function.name == "Affine":
             return author.op("Add", author.op("Mul", alpha, value), beta)
         return author.op("Mul", alpha, author.op("Tanh", author.op("Mul", beta, value)))
 

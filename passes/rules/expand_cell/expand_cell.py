@@ -5,8 +5,9 @@ from __future__ import annotations
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
+from passes.operators.cells import RECURRENT
 from passes.rule import Claim, Edit, NothingToDo, Site, nodes_of, register
-from passes.rules.expand_cell.cell_form import CELLS, OTHERS, CellForm
+from passes.rules.expand_cell.cell_form import OTHERS, CellForm
 from passes.rules.expand_cell.expansion import Expansion
 from passes.types.value_types import dims_of
 from passes.writing.author import Author
@@ -17,7 +18,7 @@ _QUICKER = {128: 1, 64: 2, 32: 4}
 _FEW_STEPS = 16
 
 
-@register("expand-cell", considers=nodes_of(*CELLS, *OTHERS), optional=True)
+@register("expand-cell", considers=nodes_of(*RECURRENT, *OTHERS), optional=True)
 def expand_cell(site: Site) -> Edit:
     """Write an RNN, GRU or LSTM in plain operators.
 

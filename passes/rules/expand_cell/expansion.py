@@ -1,4 +1,4 @@
-"""Writes what an RNN, GRU or LSTM computes: its directions, lengths, outputs, and no steps."""
+"""Writes what a recurrent operator computes: its directions, lengths, outputs, and no steps."""
 
 from __future__ import annotations
 
@@ -97,17 +97,17 @@ class Expansion:
     @cached_property
     def _count(self) -> str:
         """The number of steps, int64 [1]."""
-        return self._size(self.form.steps, self.form.x, 1 if self.form.batch_first else 0)
+        return self._size(self.form.steps, self.form.operands.x, 1 if self.form.batch_first else 0)
 
     @cached_property
     def _rows(self) -> str:
         """The number of rows, int64 [1]."""
-        return self._size(self.form.rows, self.form.x, 0 if self.form.batch_first else 1)
+        return self._size(self.form.rows, self.form.operands.x, 0 if self.form.batch_first else 1)
 
     @cached_property
     def _hidden(self) -> str:
         """The size of a state, int64 [1]."""
-        return self._size(self.form.hidden, self.form.r, 2)
+        return self._size(self.form.hidden, self.form.operands.r, 2)
 
     def _size(self, known: Dim, value: str, axis: int) -> str:
         if isinstance(known, int):
@@ -118,8 +118,8 @@ class Expansion:
 
     def _loops(self) -> list[CellLoop]:
         """Write what the loop of each direction reads."""
-        form, author = self.form, self.author
-        x = author.op("Transpose", form.x, perm=[1, 0, 2]) if form.batch_first else form.x
+        form, author, x = self.form, self.author, self.form.operands.x
+        x = author.op("Transpose", x, perm=[1, 0, 2]) if form.batch_first else x
         mask = self._mask()
         return [
             CellLoop(
@@ -155,19 +155,19 @@ class Expansion:
         """A mask that is true until a row ends, bool [steps, rows, 1]; "" if all rows take all
         steps."""
         form, author, site = self.form, self.author, self.site
-        if not form.lengths:
+        if not form.operands.lengths:
             return ""
-        known, steps = site.constant(form.lengths), form.steps
+        known, steps = site.constant(form.operands.lengths), form.steps
         fits = False
         if known is not None and isinstance(steps, int):
             if known.shape == (form.rows,) and (known == steps).all():
                 return ""
             fits = bool(((known >= 0) & (known <= steps)).all())
-        ends = author.op("Cast", form.lengths, to=TensorProto.INT64)
+        ends = author.op("Cast", form.operands.lengths, to=TensorProto.INT64)
         if not fits and not site.assumes("valid-inputs"):
             time = spelling.squeeze(author, self._count, 0)
             ends = guards.guarded_ends(author, ends, ends, time, masked=True)
-        ends = self._of_rows(ends, form.lengths, 0, TensorProto.INT64)
+        ends = self._of_rows(ends, form.operands.lengths, 0, TensorProto.INT64)
         with author.serving(END_ROWS):
             if isinstance(steps, int):
                 numbers = author.value(np.arange(steps).reshape(-1, 1), "numbers")

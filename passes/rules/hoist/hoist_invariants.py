@@ -8,7 +8,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.captured_state import Captured, captured_state
-from passes.ir.operators import op_of
+from passes.ir.operators import CONTROL_FLOW, op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.hoist.common_work import hoist_common_work
@@ -22,7 +22,7 @@ from passes.rules.hoist.stand_ins import StandIns
 from passes.writing.author import Author
 
 
-@register("hoist-invariants", considers=nodes_of("If", "Loop", "Scan"), optional=True)
+@register("hoist-invariants", considers=nodes_of(*CONTROL_FLOW), optional=True)
 def hoist_invariants(site: Site) -> Edit:
     """Compute values that are the same in every iteration once, before the loop.
 

@@ -1,3 +1,3 @@
-"""A Scan that is an LSTM or a GRU becomes that operator."""
+"""A Scan over the steps of a recurrent operator becomes that operator."""
 
 from __future__ import annotations

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from onnx import NodeProto
 
 from passes.ir.attributes import number
 from passes.ir.operators import op_of
+from passes.operators.cells import ACTIVATIONS
 from passes.rules.recognize_cell.reading.columns import Reader
 
-#: The functions, each with the defaults of its parameters alpha and beta. Softplus is none of them:
-#: onnxruntime's overflows in the operators.
-ACTIVATIONS: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {
-        "Elu": (1.0,),
-        "HardSigmoid": (0.2, 0.5),
-        "LeakyRelu": (0.01,),
-        "Relu": (),
-        "Sigmoid": (),
-        "Softsign": (),
-        "Tanh": (),
-        "ThresholdedRelu": (1.0,),
-    }
-)
-#: The activations of each operator where its attribute is left out.
-DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+#: The functions that a recurrent operator computes as the operator of their name does.
+FUNCTIONS = {
+    name: one for name, one in ACTIVATIONS.items() if one.is_operator and not one.overflows
+}
 
 
 @dataclass(frozen=True)
@@ -50,17 +37,17 @@ SIGMOID = Activation("Sigmoid")
 def activation_of(read: Reader, name: str) -> tuple[Activation, str] | None:
     """The activation that a value is the result of, and its argument; None for another value."""
     node = read.node(read.origin(name))
-    if node is None or op_of(node) not in ACTIVATIONS:
+    if node is None or op_of(node) not in FUNCTIONS:
         return None
-    kind = op_of(node)
-    given = zip(("alpha", "beta"), ACTIVATIONS[kind], strict=False)
+    function = FUNCTIONS[op_of(node)]
+    given = zip(function.parameters, function.defaults, strict=True)
     parameters = tuple(number(node, key, default) for key, default in given)
     argument = read.origin(node.input[0])
     clipped = read.node(argument)
     clip = 0.0 if clipped is None or op_of(clipped) != "Clip" else _bound(read, clipped)
     if clipped is not None and clip:
         argument = clipped.input[0]
-    return Activation(kind, parameters, clip), argument
+    return Activation(function.name, parameters, clip), argument
 
 
 def _bound(read: Reader, node: NodeProto) -> float:

@@ -13,8 +13,8 @@ import math
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.operators.cells import RECURRENT
 from passes.rule import Refused, Site
-from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.reading.forms import Cell
 from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
 
@@ -81,5 +81,5 @@ def check_left(body: TimeBody) -> None:
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
     initials = {state.initial for state in body.form.carried}
-    if initials <= read and any(op_of(node) in DEFAULTS for node in nodes):
+    if initials <= read and any(op_of(node) in RECURRENT for node in nodes):
         raise _unworthy(site, "the If around the loop runs the operator where that is faster")

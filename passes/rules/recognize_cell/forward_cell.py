@@ -1,4 +1,4 @@
-"""The rule `forward-cell`: an RNN, GRU or LSTM that runs backwards reads its rows in reverse."""
+"""The rule `forward-cell`: a recurrent operator that runs backwards reads its rows in reverse."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
+from passes.operators.cells import RECURRENT, Operands
 from passes.rule import Edit, Site, register
 from passes.writing import spelling
 from passes.writing.author import Author
 
-_LENGTHS = 4  # the input sequence_lens
-
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a recurrent operator that runs backwards only."""
-    return op_of(node) in ("RNN", "GRU", "LSTM") and text(node, "direction", "") == "reverse"
+    return op_of(node) in RECURRENT and text(node, "direction", "") == "reverse"
 
 
 @register("forward-cell", considers=considers, optional=True)
@@ -39,8 +38,8 @@ def forward_cell(site: Site) -> Edit:
     - `lengths`: sequence_lens gives the end of each row, and a row would begin with its padding
     """
     node = copied(site.node)
-    if len(node.input) > _LENGTHS and node.input[_LENGTHS]:
-        raise site.refused("lengths", "sequence_lens is given", node.input[_LENGTHS])
+    if lengths := Operands.of(node).lengths:
+        raise site.refused("lengths", "sequence_lens is given", lengths)
     author = Author(site.target, site.names, node.name or op_of(node).lower())
     axis = 1 if attribute(node, "layout", 0) else 0
     node.input[0] = spelling.reversed_rows(author, node.input[0], axis=axis)

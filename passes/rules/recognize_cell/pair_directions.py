@@ -13,21 +13,19 @@ from passes.ir.attributes import attribute, attribute_proto, has, has_references
 from passes.ir.live import orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
 #: Older opsets have no operator that makes zeros of any shape.
 _OLDEST = 9
-#: The place of sequence_lens among the operands, and those of the initial states.
-_LENGTHS, _STATES = 4, (5, 6)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a recurrent operator of one direction."""
-    return opset >= _OLDEST and op_of(node) in DEFAULTS and _direction(node) != "bidirectional"
+    return opset >= _OLDEST and op_of(node) in RECURRENT and _direction(node) != "bidirectional"
 
 
 @register("pair-directions", considers=considers, optional=True)
@@ -67,8 +65,8 @@ def pair_directions(site: Site) -> Edit:
     operands = [first.input[0]]
     for place in range(1, max(len(first.input), len(second.input))):
         own, theirs = _at(first.input, place), _at(second.input, place)
-        axis = late if place in _STATES else 0
-        same = place == _LENGTHS or not (own or theirs)
+        axis = late if place in (INITIAL_H, INITIAL_C) else 0
+        same = place == LENGTHS or not (own or theirs)
         operands.append(own if same else _joined(site, author, own, theirs, axis))
     outputs, parts = list[str](), list[tuple[str, int, list[str]]]()
     again = {name for node in between for name in node.output}
@@ -143,7 +141,7 @@ def _check(site: Site, other: NodeProto) -> list[NodeProto]:
         sentence = "the operator of the other direction has other attributes, or scaled activations"
         raise site.refused("attributes", sentence, other.name)
     made: dict[tuple[str, str], list[NodeProto]] = {}
-    if not _same(site, _at(node.input, _LENGTHS), _at(other.input, _LENGTHS), made):
+    if not _same(site, _at(node.input, LENGTHS), _at(other.input, LENGTHS), made):
         raise site.refused("lengths", "the other direction has other sequence_lens")
     found = {one.output[0]: one for pair in made.values() for one in pair}
     return sorted(found.values(), key=lambda one: site.graph.positions[one.output[0]])
@@ -180,8 +178,8 @@ def _early(site: Site, author: Author, other: NodeProto) -> tuple[NodeProto, lis
     the nodes between them that are written again."""
     nodes, positions, here = site.scope.owner.node, site.graph.positions, site.place.index
     moved, found = copied(other), set[int]()
-    if _at(other.input, _LENGTHS):
-        moved.input[_LENGTHS] = site.node.input[_LENGTHS]
+    if _at(other.input, LENGTHS):
+        moved.input[LENGTHS] = site.node.input[LENGTHS]
     pending = [name for name in moved.input if site.constant(name) is None]
     while pending:
         position = positions.get(name := pending.pop(), -1)
@@ -258,7 +256,8 @@ def _bidirectional(
     made = helper.make_node(op, operands, outputs, name=name, direction="bidirectional")
     given = [attribute_proto(node, "activations") for node in (first, second)]
     if any(given):
-        listed = [one.strings if one else [x.encode() for x in DEFAULTS[op]] for one in given]
+        default = [one.encode() for one in RECURRENT[op].activations]
+        listed = [one.strings if one else default for one in given]
         made.attribute.append(helper.make_attribute("activations", [*listed[0], *listed[1]]))
     kept = _terms(first)
     replace_all(

@@ -8,8 +8,9 @@ from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
+from passes.operators.cells import RECURRENT
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.recognize_cell.activations import ACTIVATIONS, DEFAULTS
+from passes.rules.recognize_cell.activations import FUNCTIONS
 from passes.rules.recognize_cell.cost import check_left
 from passes.rules.recognize_cell.reading.columns import Reader
 from passes.rules.recognize_cell.reading.forms import Cell
@@ -82,7 +83,7 @@ def _check_types(body: TimeBody) -> None:
             )
 
 
-_NEEDED = (tuple(ACTIVATIONS), PRODUCTS)
+_NEEDED = (tuple(FUNCTIONS), PRODUCTS)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -90,7 +91,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     if not is_scan_9(node, opset):
         return False
     kinds = set(map(op_of, scoping.inner_nodes(node)))
-    return all(not kinds.isdisjoint(some) for some in _NEEDED) or not kinds.isdisjoint(DEFAULTS)
+    return all(not kinds.isdisjoint(some) for some in _NEEDED) or not kinds.isdisjoint(RECURRENT)
 
 
 @register("recognize-cell", considers=considers, optional=True)

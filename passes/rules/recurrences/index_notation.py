@@ -19,17 +19,21 @@ from passes.analysis.integers.plain_gemm import is_plain
 from passes.ir.attributes import attribute, attributes, numbers, text
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
+from passes.ir.registry import Registry
+from passes.operators.table import traits_of, where
+from passes.operators.traits import Work
 from passes.types.value_types import Dim, Dims
 
 #: The index of an axis of size 1.
 ONE = 0
 #: A sum with more terms is not read.
 _MOST_TERMS = 24
-#: Nodes that only move elements.
-_MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 #: An index for each axis of a value.
 At = tuple[int, ...]
+
+#: The terms of an element of each operator's output.
+_READERS: Registry[Callable[[Notation, NodeProto, At], list[Term]]] = Registry()
 
 
 class NotLinear(Exception):
@@ -129,7 +133,7 @@ class Notation:
     def source(self, factor: Factor) -> Factor:
         """The same element of the value of which nodes that only move elements make this one."""
         node = self.index.producers.get(factor.name)
-        if node is None or op_of(node) not in _MOVES:
+        if node is None or not (traits_of(node).hands_on or op_of(node) == "Transpose"):
             return factor
         try:
             ((plain,),) = (term.factors for term in self.step(replace(factor, inverse=False)))
@@ -171,30 +175,35 @@ class Notation:
             inner.append(ONE if size == 1 else index)
         return Factor(name, tuple(inner))
 
+    @_READERS.enter("Add", "Sum")
     def _sum(self, node: NodeProto, at: At) -> list[Term]:
         out = self._dims(node.output[0])
-        negative = op_of(node) == "Sub"
-        return [
-            Term((self.operand(name, out, at),), negative=negative and bool(place))
-            for place, name in enumerate(node.input)
-        ]
+        return [Term((self.operand(name, out, at),)) for name in node.input]
 
+    @_READERS.enter("Sub")
+    def _difference(self, node: NodeProto, at: At) -> list[Term]:
+        left, right = self._sum(node, at)
+        return [left, replace(right, negative=True)]
+
+    @_READERS.enter("Neg")
     def _negated(self, node: NodeProto, at: At) -> list[Term]:
         return [Term((Factor(node.input[0], at),), negative=True)]
 
+    @_READERS.enter("Mul", "Div")
     def _product(self, node: NodeProto, at: At) -> list[Term]:
         out = self._dims(node.output[0])
         left, right = (self.operand(name, out, at) for name in node.input)
         return [Term((left, replace(right, inverse=op_of(node) == "Div")))]
 
+    @_READERS.enter("Identity")
     def _same(self, node: NodeProto, at: At) -> list[Term]:
-        if op_of(node) == "Cast":
-            raise NotLinear
         return [Term((Factor(node.input[0], at),))]
 
+    @_READERS.enter("Expand")
     def _expanded(self, node: NodeProto, at: At) -> list[Term]:
         return [Term((self.operand(node.input[0], self._dims(node.output[0]), at),))]
 
+    @_READERS.enter("MatMul")
     def _matmul(self, node: NodeProto, at: At) -> list[Term]:
         left, right = node.input
         rows, columns = self._dims(left), self._dims(right)
@@ -218,6 +227,7 @@ class Notation:
         last = known[len(known) - len(own) :]
         return self.operand(name, (*dims, *last), (*at, *own))
 
+    @_READERS.enter("Gemm")
     def _gemm(self, node: NodeProto, at: At) -> list[Term]:
         if not is_plain(node) or attribute(node, "transA", 0):
             raise NotLinear
@@ -232,6 +242,7 @@ class Notation:
         out = self._dims(node.output[0])
         return terms + [Term((self.operand(name, out, at),)) for name in added if name]
 
+    @_READERS.enter("Einsum")
     def _einsum(self, node: NodeProto, at: At) -> list[Term]:
         equation = text(node, "equation", "").replace(" ", "")
         inputs, arrow, output = equation.partition("->")
@@ -251,6 +262,7 @@ class Notation:
         sums = {where[letter] for letter in where if letter not in output} - {ONE}
         return [Term(tuple(factors), frozenset(sums))]
 
+    @_READERS.enter("ReduceSum")
     def _reduced(self, node: NodeProto, at: At) -> list[Term]:
         dims = self._dims(node.input[0])
         axes = numbers(node, 1, "axes", self.constant)
@@ -266,11 +278,13 @@ class Notation:
         sums = frozenset(inner[axis] for axis in gone) - {ONE}
         return [Term((Factor(node.input[0], tuple(inner)),), sums)]
 
+    @_READERS.enter("Transpose")
     def _turned(self, node: NodeProto, at: At) -> list[Term]:
         perm = attributes(node, "perm") or range(len(at) - 1, -1, -1)
         inner = dict(zip(perm, at, strict=True))
         return [Term((Factor(node.input[0], tuple(inner[axis] for axis in range(len(at)))),))]
 
+    @_READERS.enter(*where(lambda row: row.work is Work.VIEW))
     def _reshaped(self, node: NodeProto, at: At) -> list[Term]:
         """Axes of size 1 come or are removed; others stay."""
         old, new = self._dims(node.input[0]), self._dims(node.output[0])
@@ -283,23 +297,3 @@ class Notation:
         return [
             Term((Factor(node.input[0], tuple(ONE if size == 1 else next(left) for size in old)),))
         ]
-
-
-_READERS: dict[str, Callable[[Notation, NodeProto, At], list[Term]]] = {
-    "Add": Notation._sum,
-    "Sub": Notation._sum,
-    "Sum": Notation._sum,
-    "Neg": Notation._negated,
-    "Mul": Notation._product,
-    "Div": Notation._product,
-    "Identity": Notation._same,
-    "Expand": Notation._expanded,
-    "MatMul": Notation._matmul,
-    "Gemm": Notation._gemm,
-    "Einsum": Notation._einsum,
-    "ReduceSum": Notation._reduced,
-    "Transpose": Notation._turned,
-    "Unsqueeze": Notation._reshaped,
-    "Squeeze": Notation._reshaped,
-    "Reshape": Notation._reshaped,
-}

@@ -15,6 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.live import dependents
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
+from passes.operators.comparisons import LOGIC
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
 from passes.types.value_types import dims_of
 
@@ -58,7 +59,7 @@ class LinearState:
     updates: tuple[Term, ...]
 
 
-_LARGEST, _LOGICAL = ("Max", "Min"), ("And", "Or", "Xor")
+_LARGEST = ("Max", "Min")
 #: The log of a sum of two exps, which no operator computes.
 LOG_ADD_EXP = "LogAddExp"
 _Feeds = dict[str, list[Term]]
@@ -148,7 +149,7 @@ class StateFinder:
         """
         name, after = carried.body_input, self.after(carried)
         at, node = self.notation.everywhere(name), self.body.index.producers.get(after)
-        if node is None or op_of(node) not in (*_LARGEST, *_LOGICAL) or len(node.input) != 2:
+        if node is None or op_of(node) not in (*_LARGEST, *LOGIC) or len(node.input) != 2:
             raise NotLinear
         own, other = sorted(node.input, key=lambda value: value not in self.dependent)
         if own not in self.dependent or other in self.dependent:
@@ -159,7 +160,7 @@ class StateFinder:
         added = [term for term in terms if term not in states]
         if (
             len(states) != 1
-            or (added and op_of(node) in _LOGICAL)
+            or (added and op_of(node) in LOGIC)
             or any(factor.name == name for term in added for factor in term.factors)
         ):
             raise NotLinear

@@ -45,7 +45,7 @@ def split_state(site: Site) -> Edit:
         ...
 
     so that each part is a state of its own, such as the real and the imaginary part of a number,
-    or the two states of an LSTM. All reads of the state must be by constant positions.
+    or the two states of a recurrent operator. All reads of the state must be by constant positions.
     """
     typed = TimeBody.of(site)
     form = typed.form

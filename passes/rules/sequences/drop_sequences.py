@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import numpy as np
@@ -17,9 +17,13 @@ from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
 from passes.ir.operators import op_of
 from passes.ir.places import graphs_below
+from passes.ir.registry import Registry
+from passes.operators.table import traits_of
+from passes.operators.traits import Fails
 from passes.rule import Claim, Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.sequences import sliced
 from passes.rules.sequences.elements import (
+    CHANGING,
     OPERATORS,
     element_at,
     elements_of,
@@ -31,6 +35,8 @@ from passes.rules.sequences.written_out import map_out, split_up
 from passes.writing import spelling
 from passes.writing.author import Author
 
+#: What replaces the operators that read a sequence or optional.
+_READS: Registry[Callable[[Site], Edit]] = Registry()
 _PROOF = "nothing reads it, and it cannot fail"
 
 
@@ -91,7 +97,7 @@ def drop_sequences(site: Site) -> Edit:
         return map_out(site)
     if op_of(node) == "SplitToSequence":
         return _split(site)
-    if op_of(node) in ("SequenceErase", "SequenceInsert"):
+    if op_of(node) in CHANGING:
         elements_of(site, node.output[0])
     raise NothingToDo
 
@@ -127,7 +133,7 @@ def _uses(site: Site, name: str) -> list[NodeProto | str]:
 
 def _may_go(site: Site, node: NodeProto) -> bool:
     """Return whether an unused node cannot fail."""
-    if op_of(node) in ("SequenceErase", "SequenceInsert"):
+    if op_of(node) in CHANGING:
         try:
             elements_of(site, node.output[0])
         except (Refused, NothingToDo):
@@ -135,17 +141,7 @@ def _may_go(site: Site, node: NodeProto) -> bool:
         return True
     if op_of(node) == "SplitToSequence":
         return slices_of(site, node.output[0]) is not None
-    return op_of(node) in _NEVER_FAIL
-
-
-_NEVER_FAIL = {
-    "Identity",
-    "Optional",
-    "OptionalHasElement",
-    "SequenceConstruct",
-    "SequenceEmpty",
-    "SequenceLength",
-}
+    return op_of(node) in ("Identity", *OPERATORS) and traits_of(node).fails is Fails.NEVER
 
 
 def _unused(site: Site, written: Iterable[NodeProto], gone: Iterable[int] = ()) -> tuple[int, ...]:
@@ -178,6 +174,7 @@ def _edit(
     )
 
 
+@_READS.enter("SequenceAt")
 def _at(site: Site) -> Edit:
     """Write what the site's node reads, and what others read of the same sequence: one region."""
     author, slices = Author.at(site), slices_of(site, site.node.input[0])
@@ -213,6 +210,7 @@ def _known_reads(site: Site) -> dict[int, NodeProto]:
     }
 
 
+@_READS.enter("SequenceLength")
 def _length(site: Site) -> Edit:
     author, slices = Author.at(site), slices_of(site, site.node.input[0])
     if slices is not None:
@@ -229,6 +227,7 @@ def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
     return _edit(site, author, "known", context)
 
 
+@_READS.enter("ConcatFromSequence")
 def _join(site: Site) -> Edit:
     name, (output,) = site.node.input[0], site.node.output
     author, slices = Author.at(site), slices_of(site, name)
@@ -246,6 +245,7 @@ def _join(site: Site) -> Edit:
     return _edit(site, author, f"{len(parts)} elements", held.nodes)
 
 
+@_READS.enter("OptionalGetElement")
 def _get(site: Site) -> Edit:
     (name,), author = site.node.input, Author.at(site)
     optional, nodes = _optional(site, name)
@@ -257,6 +257,7 @@ def _get(site: Site) -> Edit:
     return _edit(site, author, "the element", nodes)
 
 
+@_READS.enter("OptionalHasElement")
 def _has(site: Site) -> Edit:
     names = list(filter(None, site.node.input))
     if not names:
@@ -276,12 +277,3 @@ def _optional(site: Site, name: str) -> tuple[NodeProto | None, list[NodeProto]]
         what = f"whether the optional {name!r} has an element is known only at run time"
         raise site.refused("element-unknown", what, name)
     return None, []
-
-
-_READS: Mapping[str, Callable[[Site], Edit]] = {
-    "SequenceAt": _at,
-    "SequenceLength": _length,
-    "ConcatFromSequence": _join,
-    "OptionalGetElement": _get,
-    "OptionalHasElement": _has,
-}

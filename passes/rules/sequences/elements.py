@@ -14,19 +14,14 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
+from passes.operators.table import where
 from passes.rule import NothingToDo, Site, Slot
 from passes.types.value_types import elem_type_of
 
 #: The operators that read or write sequences or optionals, besides those of all types.
-OPERATORS = frozenset(
-    {
-        *("ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
-        *("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert"),
-        *("SequenceLength", "SequenceMap", "SplitToSequence"),
-    }
-)
-#: Those whose first input is a sequence, which they hand on, perhaps changed.
-_CHANGING = ("Identity", "SequenceErase", "SequenceInsert")
+OPERATORS = where(lambda row: row.wraps)
+#: Those that hand on their first input, a sequence, changed.
+CHANGING = ("SequenceErase", "SequenceInsert")
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ def elements_of(site: Site, name: str) -> Elements:
     while (site.scope.key, name) not in known:
         node = _writer(site, integers, name)
         steps.append((name, node))
-        if op_of(node) not in _CHANGING:
+        if op_of(node) not in ("Identity", *CHANGING):
             break
         name = node.input[0]
     below = known.get((site.scope.key, name))
@@ -82,7 +77,7 @@ def _writer(site: Site, integers: Integers, name: str) -> NodeProto:
     """The node that writes a sequence, with the same names as at the site."""
     node = integers.producer(name)
     made = None if node is None else op_of(node)
-    if node is None or not is_settled(node) or made not in (*OPERATORS, *_CHANGING):
+    if node is None or not is_settled(node) or made not in ("Identity", *OPERATORS):
         what = f"how many elements {name!r} has is unknown: it is {_origin(site, name, node)}"
         raise site.refused("length-unknown", what, name)
     if not integers.same_meaning(node, name):

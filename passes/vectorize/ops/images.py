@@ -10,16 +10,14 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute, attributes, text
 from passes.ir.versions import SOME_AXES
+from passes.operators.table import where
 from passes.types.value_types import is_static
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 
-@batched(
-    *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "GlobalAveragePool"),
-    *("GlobalLpPool", "GlobalMaxPool", "InstanceNormalization", "LRN", "LpPool", "QLinearConv"),
-)
+@batched(*where(lambda row: row.by_image))
 def image(node: NodeProto, ctx: Vectorizer) -> None:
     """One image an N, and weights that all share."""
     over_batch(node, ctx)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators.table import where
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 
-@batched("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
+@batched(*where(lambda row: row.draws) - {"Dropout"})
 def random(node: NodeProto, ctx: Vectorizer) -> None:
     """The number of draws and their order would change.
 

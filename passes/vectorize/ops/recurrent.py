@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: the new axis is merged into their batch axis."""
+"""The recurrent operators: the new axis is merged into their batch axis."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.operators.cells import BATCH_AXES, RECURRENT
 from passes.vectorize.merging import Merging
 from passes.vectorize.vectorizer import Vectorizer, batched
 
-#: The batch axis of the inputs that have one, by layout: X, sequence_lens, initial_h, initial_c.
-_BATCHED_INPUTS = ({0: 1, 4: 0, 5: 1, 6: 1}, {0: 0, 4: 0, 5: 0, 6: 0})
-#: The same of the outputs: Y, Y_h, Y_c.
+#: The batch axis of the outputs Y, Y_h and Y_c, by layout.
 _BATCHED_OUTPUTS = ((2, 1, 1), (0, 0, 0))
 
 
-@batched("RNN", "GRU", "LSTM")
+@batched(*RECURRENT)
 def recurrent(node: NodeProto, ctx: Vectorizer) -> None:
     """One sequence an element of the batch; the weights are shared.
 
@@ -23,7 +22,7 @@ def recurrent(node: NodeProto, ctx: Vectorizer) -> None:
     batch, ...] or [batch, directions, ...].
     """
     layout = attribute(node, "layout", 0)
-    axes = _BATCHED_INPUTS[layout]
+    axes = dict.fromkeys(BATCH_AXES, 0) if layout else BATCH_AXES
     ctx.only_rows(node, *(place for place in range(len(node.input)) if place not in axes))
     merging = Merging.like(ctx, node.input[0], axes[0])
     inputs = [

@@ -62,7 +62,7 @@ def arg_reduce(node: NodeProto, ctx: Vectorizer) -> None:
     ctx.again(node, axis=reduced(ctx, node.input[0], attribute(node, "axis", 0)))
 
 
-@batched("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")
+@batched(*where(lambda row: row.along_axis))
 def along_axis(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis, -1 by default, moves by one where it counts from the front."""
     ctx.again(node, axis=shifted(attribute(node, "axis", -1)))

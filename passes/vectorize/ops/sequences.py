@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators.table import where
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 
-@batched(
-    *("ConcatFromSequence", "Optional", "SequenceAt", "SequenceConstruct", "SequenceErase"),
-    *("SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"),
-)
+@batched(*where(lambda row: row.wraps) - {"OptionalGetElement", "OptionalHasElement"})
 def sequence(node: NodeProto, ctx: Vectorizer) -> None:
     """Rows may disagree on how many elements there are, and where."""
     what = "would keep the rows in a sequence or optional, which has no axes"

@@ -15,6 +15,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from passes.ir import scope
 from passes.ir.attributes import attribute
 from passes.ir.operators import called_key, function_key, op_of
+from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.verify.executor import Outcome, Value
@@ -27,8 +28,9 @@ _FLOATS = frozenset(
 )
 #: Constants beyond this many elements are taken for rounding ones, unread.
 _READ_AT_MOST = 1 << 20
-#: What makes negative numbers of others; and what rounds, but makes none.
+#: What makes negative numbers of others.
 _NEGATING = frozenset({"Neg", "Sub"})
+#: What rounds, but makes no negative numbers of others.
 _AVERAGING = frozenset({"AveragePool", "Div", "GlobalAveragePool", "Mean", "ReduceMean", "Sqrt"})
 
 
@@ -75,7 +77,7 @@ def recurs(model: ModelProto) -> bool:
 def _carries_floats(node: NodeProto) -> bool:
     """Return whether a node is a loop that carries floats, or values that may be floats."""
     op = op_of(node)
-    if op in ("LSTM", "GRU", "RNN"):
+    if op in RECURRENT:
         return True
     if op not in ("Scan", "Loop"):
         return False

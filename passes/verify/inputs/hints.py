@@ -16,6 +16,7 @@ from passes.ir.operators import op_of
 from passes.ir.places import is_loop
 from passes.ir.scope import Place, Scope
 from passes.loops.form import Kind, LoopForm
+from passes.operators.cells import RECURRENT, Operands
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.types.value_types import INFERRED, Dim, dims_of
@@ -29,7 +30,6 @@ _Known = dict[str, Source | None]
 _BATCH, _TIME = "loop batch", "loop time"
 #: Operators that may return a decay (Sub subtracts from 1), and those that multiply a state.
 _GATES, _PRODUCTS = ("Exp", "Neg", "Sub"), ("Mul", "MatMul", "Gemm", "Einsum")
-_CELLS, _CELLS_LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
 
 
 def hints_for(
@@ -64,7 +64,7 @@ def model_hints(model: Model) -> dict[str, Hint]:
     hints: dict[str, Hint] = {}
     inputs = {value.name: value for value in model.proto.graph.input}
     for place in scoping.walk(next(scoping.scopes(model.proto))):
-        if is_loop(place.node) or op_of(place.node) in _CELLS:
+        if is_loop(place.node) or op_of(place.node) in RECURRENT:
             read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
             for name, hint in hints_for(place.node, model.opset(), read).items():
                 first = hints.setdefault(name, replace(hint, chosen=True))
@@ -122,10 +122,10 @@ def _lengths(
     inputs: Sequence[ValueInfoProto],
 ) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
-    if op_of(node) in _CELLS and len(node.input) > _CELLS_LENGTHS:
+    if op_of(node) in RECURRENT and (lengths := Operands.of(node).lengths):
         axis = 1 if attribute(node, "layout", 0) else 0
         rows = [dims_of(value.type) or () for value in inputs if value.name == node.input[0]]
-        return node.input[_CELLS_LENGTHS], next((found[axis] for found in rows if found), None)
+        return lengths, next((found[axis] for found in rows if found), None)
     if not is_loop(node):
         return "", None
     form = LoopForm.from_node(node, opset)

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.ir.operators import op_of
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT, R, W, X
 from passes.verify.executor import Array, Value
 
 
@@ -222,12 +223,12 @@ def _squeeze(reading: _Reading) -> Iterator[Want]:
 def _recurrent(reading: _Reading) -> Iterator[Want]:
     """The widths of the weights, and one row of states and lengths for each of the inputs."""
     rows = 0 if reading.attributes.get("layout") else 1
-    yield Want(Size(0, 2), "equal", Size(1, 2))
-    yield Want(Size(4, 0), "equal", Size(0, rows))
-    for state in (5, 6):
-        yield Want(Size(state, rows), "equal", Size(0, rows))
-        yield Want(Size(state, 2), "equal", Size(2, 2))
-        yield Want(Size(state, 1 - rows), "equal", Size(1, 0))
+    yield Want(Size(X, 2), "equal", Size(W, 2))
+    yield Want(Size(LENGTHS, 0), "equal", Size(X, rows))
+    for state in (INITIAL_H, INITIAL_C):
+        yield Want(Size(state, rows), "equal", Size(X, rows))
+        yield Want(Size(state, 2), "equal", Size(R, 2))
+        yield Want(Size(state, 1 - rows), "equal", Size(W, 0))
 
 
 def _gather(reading: _Reading) -> Iterator[Want]:
@@ -306,7 +307,7 @@ _WANTS: Mapping[str, Callable[[_Reading], Iterator[Want]]] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(("MatMul", "MatMulInteger"), _matmul),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(RECURRENT, _recurrent),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _normalization),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
     "Attention": _attention,

@@ -25,6 +25,7 @@ from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
 from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.protos import copied, replace_all
+from passes.ir.registry import Registry
 from passes.ir.versions import OLDEST_OPSET
 from passes.verify.prove.terms.algebra import INT64, Algebra
 from passes.verify.prove.terms.arrays import Array, NotProvable, constant
@@ -143,17 +144,14 @@ class Call:
 Operator = Callable[[Call], "list[Array]"]
 #: The entry of the operators that have none of their own.
 OPAQUE = "opaque"
-_TABLE: dict[str, Operator] = {}
+_TABLE: Registry[Operator] = Registry()
+operator = _TABLE.enter
 
 
-def operator(*names: str) -> Callable[[Operator], Operator]:
-    """Enter a function into the table of operators."""
-
-    def enter(function: Operator) -> Operator:
-        _TABLE.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
+def model_of(op: str) -> Callable[..., object] | None:
+    """What models an operator for all sizes; None if it is only taken to give equal outputs for
+    equal inputs."""
+    return constant if op == "Constant" else _TABLE.get(op)
 
 
 @dataclass

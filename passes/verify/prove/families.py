@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from passes.operators.table import where
@@ -14,25 +14,7 @@ UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.
     *("Clip", "Identity", "IsInf", "IsNaN", "Not", "Shrink", "Swish")
 }
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
-#: Those that broadcast from opset 8 on.
-WITHOUT_BROADCASTING = frozenset({"Max", "Min", "Sum", "Mean"})
-COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
-LOGIC = ("And", "Or", "Xor", "Not")
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
-#: The activations of RNN, GRU and LSTM, with their parameters.
-ACTIVATIONS: Mapping[str, Sequence[str]] = {
-    "Affine": ("alpha", "beta"),
-    "Elu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "LeakyRelu": ("alpha",),
-    "Relu": (),
-    "ScaledTanh": ("alpha", "beta"),
-    "Sigmoid": (),
-    "Softplus": (),
-    "Softsign": (),
-    "Tanh": (),
-    "ThresholdedRelu": ("alpha",),
-}
 
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:

@@ -17,6 +17,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
+from passes.operators.cells import RECURRENT
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify import signature
@@ -171,7 +172,7 @@ def _both_iterate(found: Attempt) -> bool:
 
 def _has_cells(model: Model) -> bool:
     """Return whether a model has recurrent operators, whose documents leave sums open."""
-    return any(op_of(place.node) in operators.cells.GATES for place in walk_model(model.proto))
+    return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
 
 
 def _guided(

@@ -67,7 +67,7 @@ class Machine:
     #: one of a Scan.
     idle: bool = False
     idle_scan: bool = False
-    #: Whether an RNN, GRU or LSTM read no element: over no time steps, or an empty batch.
+    #: Whether a recurrent operator read no element: over no time steps, or an empty batch.
     idle_cell: bool = False
     #: Whether the body of such a one declares other sizes than it is fed or would give; and whether
     #: one that ran changed the size of a state so, or collects what its body declares otherwise.

@@ -160,6 +160,7 @@ class TestFarStep:
             "end = Identity (far)",
             "next = Add (i, one)  to = Unsqueeze (next, zeros)  end = Max (to, far)",
             "e = Equal (i, one)  end = Where (e, far, far)",
+            "flat = Flatten (far)  end = Reshape (flat, ones)",
             "never = Greater (zeros, ones)  always = Not (never)  end = Where (always, far, zeros)",
             "a = LessOrEqual (ones, ones)  b = GreaterOrEqual (zeros, ones)  c = Or (a, b)"
             "  end = Where (c, far, zeros)",

@@ -27,6 +27,16 @@ def test_a_fault_in_what_only_mild_decays_reach_is_found(monkeypatch: pytest.Mon
         passes.optimize(model, rules=["run-in-blocks"], allow_reassociation=True)
 
 
+@pytest.mark.slow
+def test_keys_may_be_rows_by_a_flatten() -> None:
+    text = (GOLDEN / "shared_keys.before.onnxtxt").read_text()
+    row = "B_row = Flatten <axis = 0> (B_t)  xB = Mul (x_column, B_row)"
+    model = onnx.parser.parse_model(changed(text, {"xB = Mul (x_column, B_t)": row}))
+    result = passes.optimize(model, rules=["run-in-blocks"], allow_reassociation=True)
+    assert [one.rule for one in result.report.records] == ["run-in-blocks"]
+    assert result.report.checked.verdict == "verified"
+
+
 GATED = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[1,16] h0, float[T,1,16] xs) => (float[1,16] h, float[T,1,16] ys)
 <float[16,16] Z = {0}, float one = {1}> {

@@ -329,7 +329,7 @@ def _by_row(data: Any, shape: tuple[int, ...], items: list[Any]) -> Any:
         given = {"select_last_index": int(rest[0]), "keepdims": 0, "axis": 0}
         return _run(op, [array], given)
     array = np.array(items, dtype).reshape(shape)
-    if op in ("Softmax", "LogSoftmax", "LpNormalization"):
+    if op in ("Softmax", "LogSoftmax", "Hardmax", "LpNormalization"):
         p = {} if rest[0] is None else {"p": rest[0]}
         return _run(op, [array], {"axis": -1, **p})
     return _run(op, [array], {"keepdims": 0})

@@ -74,6 +74,7 @@ OPERATORS = {
     "Einsum of unlike sizes": """(float[N,K] x, float[L] y) => (float[N] z) {
         z = Einsum <equation = "ik,k->i"> (x, y) }""",
     "Softmax": "(float[N,3] x) => (float[N,3] z) { z = Softmax <axis = 1> (x) }",
+    "Hardmax": "(float[N,3] x) => (float[N,3] z) { z = Hardmax (x) }",
     "Shape": "(float[N,2,M] x) => (int64[2] z) { z = Shape <start = 1> (x) }",
     "Range": """(int64 a, int64 b) => (int64[K] z) {
         s = Constant <value_int = 2> () z = Range (a, b, s) }""",

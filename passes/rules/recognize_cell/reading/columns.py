@@ -14,10 +14,13 @@ from passes.analysis.sizes.whole_axes import cuts_of
 from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute, attributes, has_references
 from passes.ir.operators import called_key, op_of
+from passes.ir.registry import Registry
 from passes.rule import Refused
 from passes.types.value_types import Dims, dims_of, elem_type_of
 
 _DEEPEST = 32
+#: The columns of an operand that columns of each operator's output are.
+_CUTS: Registry[Callable[[Reader, NodeProto, Columns], Columns | None]] = Registry()
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ class Reader(BodyNumbers):
             columns = found
 
 
+@_CUTS.enter("Split")
 def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
     turned, axis = columns.turned, attribute(node, "axis", 0)
     width = read.width(node.input[0], turned=turned)
@@ -191,6 +195,7 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
     return columns.cut_from(node.input[0], width, first)
 
 
+@_CUTS.enter("Slice")
 def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
     turned = columns.turned
     width, cuts = read.width(node.input[0], turned=turned), cuts_of(node, read.numbers)
@@ -205,6 +210,7 @@ def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns |
     return columns.cut_from(node.input[0], width, start)
 
 
+@_CUTS.enter("Concat")
 def _through_concat(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
     found = None if columns.turned else parts(read, node)
     if found is None or sum(width for _, width in found) != columns.width:
@@ -217,6 +223,7 @@ def _through_concat(read: Reader, node: NodeProto, columns: Columns) -> Columns 
     return None
 
 
+@_CUTS.enter("Transpose")
 def _through_transpose(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
     if len(read.dims(node.input[0]) or ()) != 2 or not swaps(node):
         return None
@@ -235,11 +242,3 @@ def parts(read: Reader, node: NodeProto) -> list[tuple[str, int]] | None:
     widths = [(name, read.width(name)) for name in node.input]
     known = [(name, width) for name, width in widths if width is not None]
     return known if len(known) == len(widths) else None
-
-
-_CUTS: dict[str, Callable[[Reader, NodeProto, Columns], Columns | None]] = {
-    "Split": _through_split,
-    "Slice": _through_slice,
-    "Concat": _through_concat,
-    "Transpose": _through_transpose,
-}

@@ -24,8 +24,7 @@ class CellFinder(LstmReader):
             return self.lstm(states)
         if len(states) != 1:
             raise self.read.refusal(
-                f"the loop carries {len(states)} values, where an LSTM has two, a GRU and an RNN "
-                "have one"
+                f"the loop carries {len(states)} values, where a recurrent operator has one or two"
             )
         (h,) = states
         if self.kind(self.columns(h.body_output)):

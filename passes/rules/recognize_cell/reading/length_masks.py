@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import numpy as np
 from onnx import NodeProto, TensorProto
 
@@ -12,13 +9,10 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operators import op_of
 from passes.loops.form import Scanned
+from passes.operators.comparisons import COMPARISONS, ORDERINGS
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of
 
-#: Comparisons that hold up to some step: the place of the number among their operands.
-_COMPARED: Mapping[str, int] = MappingProxyType(
-    {"Less": 0, "LessOrEqual": 0, "Greater": 1, "GreaterOrEqual": 1}
-)
 #: Types in which no number of a step wraps around.
 _WIDE = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
 _DEEPEST = 16
@@ -43,10 +37,9 @@ class _Proof:
             return False
         if self._adds_later_axes(node):
             return self.is_prefix(node.input[0])
-        place = _COMPARED.get(op_of(node))
-        if place is None:
+        if op_of(node) not in ORDERINGS:
             return False
-        number, length = node.input[place], node.input[1 - place]
+        number, length = node.input if "<" in COMPARISONS[op_of(node)] else reversed(node.input)
         dims, others = self._dims(number), self._dims(length)
         if dims is None or others is None:
             return False

@@ -10,11 +10,9 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
-from passes.rules.recognize_cell.activations import DEFAULTS
+from passes.operators.cells import RECURRENT, Operands
 from passes.rules.recognize_cell.reading.columns import Reader
 from passes.rules.recognize_cell.reading.forms import Cell
-
-_LENGTHS, _STATES = 4, 5
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class OperatorCell(Cell):
     @property
     def weights(self) -> tuple[str, str, str, str]:
         """W, R, B and P of the operator, "" where one is left out."""
-        _, w, r, b, _, _, _, p = _operands(self.node)
-        return w, r, b, p
+        operands = Operands.of(self.node)
+        return operands.w, operands.r, operands.b, operands.peepholes
 
 
 def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> OperatorCell | None:
@@ -47,11 +45,11 @@ def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> Oper
     Raises:
         Refused: `not-a-cell` where the body does something else with an element or a state.
     """
-    steps = [node for node in read.body.nodes if op_of(node) in DEFAULTS]
+    steps = [node for node in read.body.nodes if op_of(node) in RECURRENT]
     if not steps:
         return None
     (node, *others), operator = steps, op_of(steps[0])
-    x, *weights, lengths, h, c, peepholes = _operands(node)
+    x, *weights, lengths, h, c, peepholes = Operands.of(node)
     if (
         others
         or lengths
@@ -62,7 +60,7 @@ def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> Oper
     if read.origin(x) != element:
         raise read.refusal(f"its {operator} reads {x!r}, which is not an element", x)
     ordered = []
-    for place, initial in enumerate([h, c] if operator == "LSTM" else [h]):
+    for place, initial in enumerate([h, c][: len(RECURRENT[operator].states)]):
         found = [one for one in states if one.body_input == read.origin(initial)]
         after = [read.origin(one.body_output) for one in found]
         made = {read.origin(name) for name in _made(node, place)}
@@ -79,10 +77,6 @@ def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> Oper
 
 
 _WAYS = ("", "forward", "reverse")
-
-
-def _operands(node: NodeProto) -> list[str]:
-    return [*node.input, *[""] * 8][:8]
 
 
 def _made(node: NodeProto, place: int) -> list[str]:

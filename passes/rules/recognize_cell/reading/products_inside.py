@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
@@ -15,12 +14,15 @@ from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute, attributes, has_references, number
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied, replace_all
+from passes.ir.registry import Registry
 from passes.loops.form import Scanned
 from passes.rule import Edit
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing.author import Author
 
 _DEEPEST = 32
+#: Writes a row of what each operator computes, and returns its name.
+_STEPS: Registry[Callable[[_Rows, NodeProto, str, int, int], str | None]] = Registry()
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,13 @@ class _Rows:
         return plain and self.integers.same_meaning(node, name)
 
 
+@_STEPS.enter("Cast", "Identity")
 def _copied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     types = [elem_type_of(rows.body.site.type_of(one)) for one in (name, node.input[0])]
     return rows.product(node.input[0], axis, depth) if types[0] == types[1] != 0 else None
 
 
+@_STEPS.enter("MatMul")
 def _multiplied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a MatMul with a matrix."""
     first, second = node.input
@@ -131,6 +135,7 @@ def _multiplied(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) 
     return None
 
 
+@_STEPS.enter("Gemm")
 def _gemm(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a Gemm, which is a vector."""
     x, weight, addend = [*node.input, ""][:3]
@@ -143,6 +148,7 @@ def _gemm(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str
     return rows.author.op("Add", row, bias) if bias else row
 
 
+@_STEPS.enter("Add")
 def _added(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a sum with what is the same in each."""
     rank = rows.rank(name)
@@ -168,6 +174,7 @@ def _without_axis(rows: _Rows, name: str, rank: int, axis: int) -> str | None:
     return rows.author.value(np.squeeze(fixed, place), "bias")
 
 
+@_STEPS.enter("Slice", "Split")
 def _part(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a part along another axis, of a Split or a Slice."""
     rank, again = rows.rank(node.input[0]), copied(node)
@@ -191,6 +198,7 @@ def _part(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str
     return outputs[name]
 
 
+@_STEPS.enter("Transpose")
 def _transposed(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) -> str | None:
     """A row of a tensor with its axes in another order."""
     perm = attributes(node, "perm") or list(reversed(range(rows.rank(name))))
@@ -204,18 +212,3 @@ def _transposed(rows: _Rows, node: NodeProto, name: str, axis: int, depth: int) 
 def _moved(axes: Sequence[int], without: int) -> list[int]:
     """The axes of a row, in a tensor with one axis more."""
     return [one - (one > without) for one in axes]
-
-
-_Step = Callable[[_Rows, NodeProto, str, int, int], str | None]
-_STEPS: Mapping[str, _Step] = MappingProxyType(
-    {
-        "Add": _added,
-        "Cast": _copied,
-        "Gemm": _gemm,
-        "Identity": _copied,
-        "MatMul": _multiplied,
-        "Slice": _part,
-        "Split": _part,
-        "Transpose": _transposed,
-    }
-)

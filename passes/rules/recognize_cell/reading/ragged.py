@@ -9,17 +9,9 @@ from onnx import TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
+from passes.operators.comparisons import COMPARISONS, ORDERINGS
 from passes.rules.recognize_cell.reading.columns import Reader
 from passes.types.value_types import elem_type_of
-
-#: Comparisons of an iteration number with a length, and whether the number comes first and is
-#: below the length where they hold.
-_COMPARED = {
-    "Less": (True, True),
-    "Greater": (False, True),
-    "GreaterOrEqual": (True, False),
-    "LessOrEqual": (False, False),
-}
 
 
 @dataclass(frozen=True)
@@ -176,9 +168,11 @@ def _compared(read: Reader, flag: str) -> tuple[str, Carried | None, bool | None
     """The lengths that a flag compares with the iteration number, the carried value that counts,
     and whether the flag holds before the end; "" where it is another comparison."""
     node = read.node(flag)
-    if node is None or op_of(node) not in _COMPARED:
+    if node is None or op_of(node) not in ORDERINGS:
         return "", None, None
-    first, below = _COMPARED[op_of(node)]
+    signs = COMPARISONS[op_of(node)]  # the number is below the length, or that is negated
+    below = "=" not in signs
+    first = below == ("<" in signs)
     number, lengths = map(read.origin, node.input if first else reversed(node.input))
     if read.is_leaf(lengths) and len(read.dims(lengths) or ()) == 1:
         for carried in read.body.form.carried:

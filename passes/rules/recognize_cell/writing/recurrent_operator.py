@@ -13,8 +13,8 @@ from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
+from passes.operators.cells import RECURRENT
 from passes.rule import Claim, Edit
-from passes.rules.recognize_cell.activations import DEFAULTS
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.reading.forms import Cell
 from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
@@ -194,8 +194,8 @@ class CellWriter:
             own = {one.name: helper.get_attribute_value(one) for one in cell.node.attribute}
             turned = {"direction": "reverse"} if reverse else {}
             return {key: one for key, one in own.items() if key != "direction"} | turned
-        names = [kind.name for kind in cell.activations]
-        if names != DEFAULTS[cell.operator]:
+        names = tuple(kind.name for kind in cell.activations)
+        if names != RECURRENT[cell.operator].activations:
             attributes["activations"] = names
         for place, key in enumerate(("activation_alpha", "activation_beta")):
             given = [kind.parameters[place] for kind in cell.activations if kind.parameters[place:]]

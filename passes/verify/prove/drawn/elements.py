@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from passes.operators.cells import ACTIVATIONS
 from passes.verify.executor import Array
 from passes.verify.prove.drawn.symbols import Terms, name_of, numbers
-from passes.verify.prove.families import ACTIVATIONS
 from passes.verify.prove.terms.algebra import EXACT_OPERATORS
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
 
-_ACTIVATIONS = {name.lower(): name for name in ACTIVATIONS}
+_ACTIVATIONS = {name.lower(): one for name, one in ACTIVATIONS.items()}
 
 
 class Element:
@@ -48,12 +48,13 @@ class Element:
 
     def activated(self, name: str, alpha: float, beta: float) -> Element:
         """An activation function of a recurrent operator, by its name in lower case."""
-        op = _ACTIVATIONS[name]
+        function = _ACTIVATIONS[name]
+        op = function.name
         if op == "Affine":
             return self.of("Add", self.of("Mul", alpha, self), beta)
         if op == "ScaledTanh":
             return self.of("Mul", alpha, self.of("Tanh", self.of("Mul", beta, self)))
-        given = zip(ACTIVATIONS[op], map(np.float32, (alpha, beta)), strict=False)
+        given = zip(function.parameters, map(np.float32, (alpha, beta)), strict=False)
         return self.of(op, self, data=tuple((one, repr(float(value))) for one, value in given))
 
     def clipped(self, bound: float) -> Element:

@@ -27,15 +27,9 @@ _PRIMES = 112
 #: The bits of a double as a fraction, numerator and denominator.
 _DOUBLE = 2200
 _WITNESSES = 40
-#: Operators that give the largest or the least of any number of operands, in any order.
-_OF_SETS = {
-    "Max": "Max",
-    "ReduceMax": "Max",
-    "Min": "Min",
-    "ReduceMin": "Min",
-    "And": "And",
-    "Or": "Or",
-}
+#: Operators that give the largest or the least of any number of operands, in any order, and of
+#: elements, where there is such a reduction: no column tells this.
+_OF_SETS = {kind + op: op for op in ("Max", "Min", "And", "Or") for kind in ("", "Reduce")}
 
 #: What tells a residue from others.
 _Key = tuple[int, int, bool]
@@ -188,6 +182,7 @@ class Field:
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
 
 
+#: How residues of operands make that of a result.
 _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
     "Add": Field.total,
     "Sub": lambda field, args: field.total(args, (1, -1)),

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from passes.ir.operators import called_key, op_of
-from passes.operators.table import positions, where
+from passes.ir.operators import HOLDERS, called_key, op_of
+from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
+from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
+from passes.operators.table import positions, traits_of, where
+from passes.operators.traits import Values
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.prove.drawn.elements import elements, from_elements, product
 from passes.verify.prove.drawn.symbols import NotShown, Terms, name_of, numbers, over
-from passes.verify.prove.families import REDUCTIONS, WITHOUT_BROADCASTING, cast_attributes
+from passes.verify.prove.families import REDUCTIONS, cast_attributes
 from passes.verify.prove.operators.opaque import meaning
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
@@ -28,14 +31,10 @@ from passes.verify.reference.value_types import element_dtype
 
 #: The operands that it moves; the kernel runs on term numbers.
 _MOVES = positions("moves")
-_OF_SEQUENCES = (
-    "ConcatFromSequence Identity If Optional OptionalGetElement OptionalHasElement Scan"
-    " SequenceConstruct SequenceEmpty SequenceLength SequenceMap"
-)
 #: What hands values on as they are, sequences included, and the operands that are numbers to it: a
 #: position, a trip count.
 _HANDS_ON: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(_OF_SEQUENCES.split(), ()),
+    **dict.fromkeys(where(lambda row: row.wraps) | HOLDERS | {"Identity"}, ()),
     "Loop": (0,),
     "SequenceAt": (1,),
     "SequenceErase": (1,),
@@ -43,7 +42,7 @@ _HANDS_ON: dict[str, tuple[int, ...]] = {
     "SplitToSequence": (1,),
 }
 #: What reads only the shape of its operand.
-_OF_SHAPES = frozenset({"Shape", "Size", "EyeLike"})
+_OF_SHAPES = where(lambda row: row.values is Values.SIZES)
 _SIZES = positions("deciding")
 #: An Identity may hand on a sequence.
 _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
@@ -51,7 +50,7 @@ _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
 _IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: What makes a term of each row, and of each place in a row.
 _REDUCES = where(lambda row: row.apart)
-_BY_ROWS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+_BY_ROWS = where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS)
 _VECTORS = positions("vectors")
 #: Raised where what a kernel computes is no plain arithmetic; on numbers it did not fail.
 _NO_ARITHMETIC = (
@@ -67,6 +66,13 @@ _NO_ARITHMETIC = (
 )
 #: In place of an output that a kernel leaves out.
 _LEFT_OUT = np.zeros(0)
+
+
+def is_of_terms(op: str) -> bool:
+    """Return whether an operator becomes terms; with another one that is tried, by its kernel where
+    this is plain arithmetic, or by the function of its schema."""
+    known = (_HANDS_ON, _MOVES, _OF_SHAPES, _ELEMENTWISE, _REDUCES, _BY_ROWS)
+    return op == "MatMul" or any(op in some for some in known)
 
 
 def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
@@ -178,16 +184,17 @@ class Operator:
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
                 raise NotShown("shape", f"operand {place} of {self.op} is no vector")
         shapes = {one.shape for one in fed if one is not None}
-        if self.op in WITHOUT_BROADCASTING and self.call.version < 8 and len(shapes) > 1:
-            raise ModelFailed(f"{self.op} does not broadcast before opset 8")
+        since = traits_of(self.node).since
+        if self.call.version < since and len(shapes) > 1:
+            raise ModelFailed(f"{self.op} does not broadcast before opset {since}")
         of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
         if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
             raise NotShown("operator", "Mod of floats without fmod")
-        if self.op in ("RNN", "GRU", "LSTM") and fed[0] is not None:
-            lengths = fed[4] if len(fed) > 4 else None
+        if self.op in RECURRENT and fed[0] is not None:
+            lengths = fed[LENGTHS] if len(fed) > LENGTHS else None
             self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
             rows = 0 if self.call.get("layout", 0) else 1
-            for state in fed[5:7]:
+            for state in fed[INITIAL_H : INITIAL_C + 1]:
                 if state is not None and state.shape[rows] != fed[0].shape[rows]:
                     raise ModelFailed(f"{self.op}: the batch sizes of x and of a state differ")
         if self.op == "Slice" and len(fed) > 4 and fed[4] is not None and fed[0] is not None:
@@ -285,7 +292,7 @@ class Operator:
             if not axes and self.call.get("noop_with_empty_axes", 0):
                 return None
             axes = axes or range(ids.ndim)
-        elif self.op in _BY_ROWS and self.call.version < 13:
+        elif self.op in _BY_ROWS and self.call.version < SOFTMAX_OF_ONE_AXIS:
             axes = range(axes[0] % max(ids.ndim, 1), ids.ndim)
         ends, lead = range(-len(axes), 0), ids.ndim - len(axes)
         moved = np.moveaxis(ids, axes, ends)

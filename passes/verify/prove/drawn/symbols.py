@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
 from passes.verify.executor import Array, Ended, Value
 from passes.verify.prove.terms.algebra import COMMUTE, LOSSLESS
 from passes.verify.reference.value_types import blank, element_dtype
@@ -17,11 +18,6 @@ from passes.verify.reference.value_types import blank, element_dtype
 FILL = 0
 #: Terms of a pair of models, and elements of an array.
 _MOST, _MOST_ELEMENTS = 400_000, 1 << 20
-
-#: Max and Min of whole numbers besides: of floats, the first or the second zero is taken.
-_COMMUTATIVE = frozenset({*COMMUTE, "And", "Or"})
-_SWAPPED = {"Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
-_LOGIC = frozenset({"Not", "And", "Or", "Xor"})
 
 
 class Fork(Ended):
@@ -79,9 +75,10 @@ class Terms:
         self, op: str, data: Hashable, args: Sequence[int], dtype: str, within: str = ""
     ) -> int:
         """The number of a term, in its simplest form."""
-        if op in _SWAPPED:
-            op, args = _SWAPPED[op], args[::-1]
-        if op in _COMMUTATIVE or (op in ("Max", "Min") and "float" not in dtype):
+        if ">" in COMPARISONS.get(op, ""):
+            op, args = SWAPPED[op], args[::-1]
+        # of floats, Max and Min take the first or the second zero
+        if op in COMMUTE or (op in ("Max", "Min") and "float" not in dtype):
             args = sorted(args)
         known = self._simpler(op, args, dtype)
         if known is None:
@@ -208,7 +205,7 @@ class Terms:
 
     def _atom(self, term: int) -> int:
         """The term that decides a condition first."""
-        while self.all[term].op in _LOGIC:
+        while self.all[term].op in LOGIC:
             term = next(one for one in self.all[term].args if not self.is_constant(one))
         return term
 

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM as recurrences, spelled out after the equations of their documents."""
+"""Recurrent operators as recurrences, spelled out after the equations of their documents."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, defs
 
+from passes.operators.cells import (
+    DIRECTIONS,
+    INITIAL_C,
+    INITIAL_H,
+    LENGTHS,
+    RECURRENT,
+    B,
+    P,
+    R,
+    W,
+    X,
+    activation_named,
+)
 from passes.verify.prove.evaluator import Call, attributes_of, operator
-from passes.verify.prove.families import ACTIVATIONS
 from passes.verify.prove.loops.closed_forms import State
 from passes.verify.prove.loops.states import Iteration, before, solved
 from passes.verify.prove.operators.elementwise import exact
@@ -25,12 +37,6 @@ CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states
 CELLS_NOTHING = "LSTM, GRU and RNN over no step end with the initial state; onnxruntime differs"
 FITS = "inputs of LSTM, GRU and RNN have the sizes of their documents, and none is broadcast"
 
-_FUNCTIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-#: How many gates each operator has.
-GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-_DIRECTIONS = {b"forward": (False,), b"reverse": (True,), b"bidirectional": (False, True)}
-#: Activations whose parameters have no default on which runtimes agree.
-_NO_DEFAULT = {"Affine", "ScaledTanh", "ThresholdedRelu"}
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 #: A function of one element.
@@ -68,7 +74,7 @@ class Direction:
 
     def bias(self, place: int, j: Term) -> Term | None:
         """A part of the biases."""
-        b = self.call.optional(3)
+        b = self.call.optional(B)
         return None if b is None else b.at([self.algebra.whole(self.way), self.part(place, j)])
 
     def part(self, place: int, j: Term) -> Term:
@@ -77,7 +83,7 @@ class Direction:
 
     def product(self, gate: int, state: Read, j: Term) -> Term:
         """The product of a state with a part of R."""
-        r, way = self.call.array(2), self.algebra.whole(self.way)
+        r, way = self.call.array(R), self.algebra.whole(self.way)
 
         def pair(k: Term) -> tuple[Term, Term]:
             return state(k), r.at([way, self.part(gate, j), k])
@@ -102,7 +108,7 @@ class Direction:
     def gate(self, gate: int, at: tuple[Term, Term, Term], h: Read) -> Term:
         """The sum of a gate: inputs, both biases, state."""
         j = at[-1]
-        gates = GATES[self.call.op]
+        gates = len(RECURRENT[self.call.op].gates)
         wb, rb = self.bias(gate, j), self.bias(gates + gate, j)
         both = None if wb is None or rb is None else self.op("Add", wb, rb)
         return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
@@ -139,7 +145,7 @@ class Direction:
         j = at[-1]
 
         def seen(gate: int, memory: Term) -> Term:
-            holes, total = self.call.optional(7), self.gate(gate, at, h)
+            holes, total = self.call.optional(P), self.gate(gate, at, h)
             if holes is None:
                 return total
             weight = holes.at([self.algebra.whole(self.way), self.part(gate, j)])
@@ -154,18 +160,18 @@ class Direction:
         return [self.op("Mul", out, self.activations[2](memory)), memory]
 
 
-@operator("RNN", "GRU", "LSTM")
+@operator(*RECURRENT)
 def cell(call: Call) -> list[Array]:
     """Every direction as a recurrence over the time; a row keeps its states beyond its length."""
-    x, algebra, op = call.array(0), call.algebra, call.op
-    ways = _DIRECTIONS.get(call.attributes["direction"], ())
+    x, algebra, op = call.array(X), call.algebra, call.op
+    ways = DIRECTIONS.get(call.attributes["direction"].decode(), ())
     first = bool(call.attributes.get("layout"))
     if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
         raise call.cannot("operator", f"{op} of {x.dtype} is not modelled")
     clip = call.attributes.get("clip")
     if clip is not None and not clip > 0:
         raise call.cannot("operator", "a clip of 0 or less is not modelled")
-    time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(2).shape[2]
+    time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(R).shape[2]
     _fits(call, len(ways), batch, hidden)
     functions = _activations(call, len(ways))
     lengths = _lengths(call, time, batch)
@@ -175,7 +181,7 @@ def cell(call: Call) -> list[Array]:
     for way, backwards in enumerate(ways):
 
         def element(gate: int, t: Term, b: Term, j: Term, way: int = way) -> Term:
-            w = call.array(1)
+            w = call.array(W)
             place = algebra.add(algebra.scaled(hidden, gate), j)
 
             def pair(k: Term) -> tuple[Term, Term]:
@@ -245,7 +251,8 @@ def _run(
     call, algebra, dtype = one.call, one.algebra, one.dtype
     first = bool(call.attributes.get("layout"))
     zero, way = one.number(0), algebra.whole(one.way)
-    starts = [call.optional(5)] + [call.optional(6)] * (call.op == "LSTM")
+    names = RECURRENT[call.op].states
+    starts = [call.optional(INITIAL_H + place) for place in range(len(names))]
 
     def initial(given: Array | None) -> Array:
         if given is None:
@@ -259,7 +266,6 @@ def _run(
 
     initials = [initial(given) for given in starts]
     index = algebra.variable(time)
-    names = ("h", "c")[: len(starts)]
     placeholders = [algebra.placeholder(dtype, name) for name in names]
     states = [algebra.applied_to(placeholder) for placeholder in placeholders]
     kinds: dict[str, Callable[..., list[Term]]]
@@ -319,16 +325,16 @@ def _end(array: Array, state: State, time: Term) -> Array:
 def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
     algebra, op, first = call.algebra, call.op, bool(call.attributes.get("layout"))
-    gates, count = GATES[op], algebra.whole(ways)
+    gates, count = len(RECURRENT[op].gates), algebra.whole(ways)
     whole = algebra.scaled(hidden, gates)
     state = (batch, count, hidden) if first else (count, batch, hidden)
     wanted: dict[int, tuple[Term, ...]] = {
-        1: (count, whole, call.array(0).shape[2]),
-        2: (count, whole, hidden),
-        3: (count, algebra.scaled(whole, 2)),
-        5: state,
-        6: state,
-        7: (count, algebra.scaled(hidden, 3)),
+        W: (count, whole, call.array(X).shape[2]),
+        R: (count, whole, hidden),
+        B: (count, algebra.scaled(whole, 2)),
+        INITIAL_H: state,
+        INITIAL_C: state,
+        P: (count, algebra.scaled(hidden, 3)),
     }
     given = call.attributes.get("hidden_size")
     if given is not None:
@@ -340,7 +346,7 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
         array = call.optional(position)
         if array is None:
             continue
-        if array.rank != len(sizes) or array.dtype != call.array(0).dtype:
+        if array.rank != len(sizes) or array.dtype != call.array(X).dtype:
             raise call.cannot("operator", f"an input of {op} has another rank or type")
         for size, own in zip(sizes, array.shape, strict=True):
             if size is not own:
@@ -350,7 +356,7 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
 
 def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
     """The lengths as int64, which have to be within the time."""
-    found, algebra = call.optional(4), call.algebra
+    found, algebra = call.optional(LENGTHS), call.algebra
     if found is None:
         return None
     if found.rank != 1 or found.dtype not in ("int32", INT64):
@@ -377,7 +383,7 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     Raises:
         NotProvable: one is unknown, or has no parameter where runtimes differ.
     """
-    default = _FUNCTIONS[call.op]
+    default = RECURRENT[call.op].activations
     given = call.attributes.get("activations")
     names = [one.decode() for one in given] if given else [*default] * ways
     if len(names) < len(default) * ways or not ways:
@@ -389,14 +395,14 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
 
 
 def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
-    names = [name for name in ACTIVATIONS if name.lower() == written.lower()]
-    if not names:
+    meaning = activation_named(written)
+    if meaning is None:
         raise call.cannot("operator", f"the activation {written!r} is not modelled")
-    (name,) = names
-    given = {one: next(lists[one], None) for one in ACTIVATIONS[name]}
-    if name in _NO_DEFAULT and None in given.values():
+    name = meaning.name
+    given = {one: next(lists[one], None) for one in meaning.parameters}
+    if any(value is None and meaning.default(one) is None for one, value in given.items()):
         raise call.cannot("operator", f"{name} has no parameters")
-    algebra, dtype = call.algebra, call.array(0).dtype
+    algebra, dtype = call.algebra, call.array(X).dtype
 
     def op(name: str, *args: Term) -> Term:
         return algebra.elementwise(name, (), dtype, args)

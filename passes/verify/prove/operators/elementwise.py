@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
+from passes.operators.table import TRAITS
 from passes.verify.prove.evaluator import Call, Fails, dtype_name, operator
 from passes.verify.prove.families import (
     ARITHMETIC,
-    COMPARISONS,
-    LOGIC,
     UNARY,
-    WITHOUT_BROADCASTING,
     cast_attributes,
 )
 from passes.verify.prove.terms.algebra import BOOL, INT64
@@ -137,7 +136,7 @@ def arithmetic(call: Call) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if op in WITHOUT_BROADCASTING and call.opset < 8:
+    if call.opset < TRAITS[op].since:
         _of_equal_sizes(call, arrays)
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
@@ -210,8 +209,8 @@ def comparison(call: Call) -> list[Array]:
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
     algebra, op = call.algebra, call.op
-    if op.startswith("Greater"):
-        left, right, op = right, left, op.replace("Greater", "Less")
+    if ">" in COMPARISONS[op]:
+        left, right, op = right, left, SWAPPED[op]
 
     def element(at: list[Term]) -> Term:
         wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at

@@ -9,15 +9,21 @@ from math import prod
 
 import numpy as np
 
+from passes.operators.table import traits_of, where
 from passes.verify.prove.evaluator import Call, operator
 from passes.verify.prove.families import REDUCTIONS
 from passes.verify.prove.operators.elementwise import broadcast, exact
-from passes.verify.prove.terms.algebra import INT64
+from passes.verify.prove.terms.algebra import INT64, Algebra
 from passes.verify.prove.terms.arrays import Array
 from passes.verify.prove.terms.term import Term
 
-#: Those that are exact on whole numbers, and of how many these are written out.
-_EXACT = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}
+#: Those that are exact on whole numbers, by what joins two, and of how many they are written out.
+_EXACT = {
+    "ReduceSum": Algebra.add,
+    "ReduceProd": Algebra.mul,
+    "ReduceMax": Algebra.most,
+    "ReduceMin": Algebra.least,
+}
 _FEW = 8
 #: What the verdict tells of them.
 ROWS = "a row is summed up in the same order wherever it is"
@@ -72,22 +78,11 @@ def reduction(call: Call) -> list[Array]:
             return x.at(at)
 
         if few is not None and x.dtype == INT64:
-            return _exactly(call, op, [body([algebra.whole(n) for n in at]) for at in few])
+            items = (body([algebra.whole(n) for n in at]) for at in few)
+            return reduce(lambda one, other: _EXACT[op](algebra, one, other), items)
         return _reduced(call, (op, x.dtype), [x.shape[axis] for axis in axes], body)
 
     return [Array(algebra, x.dtype, tuple(shape), get)]
-
-
-def _exactly(call: Call, op: str, items: list[Term]) -> Term:
-    """A reduction of few whole numbers."""
-    algebra = call.algebra
-    joined = {
-        "ReduceSum": algebra.add,
-        "ReduceProd": algebra.mul,
-        "ReduceMax": algebra.most,
-        "ReduceMin": algebra.least,
-    }
-    return reduce(joined[op], items)
 
 
 @operator("ArgMax", "ArgMin")
@@ -290,13 +285,13 @@ def running_sum(call: Call) -> list[Array]:
     return [x.like(get)]
 
 
-@operator("Softmax", "LogSoftmax", "LpNormalization")
+@operator(*where(lambda row: row.along_axis))
 def rows(call: Call) -> list[Array]:
     """An operator of a row and a place in it."""
     x, op = call.array(0), call.op
     algebra = call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
-    block = call.opset < 13 and op != "LpNormalization"
+    block = call.opset < traits_of(call.node).along_axis
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
         raise call.cannot("operator", f"{op} of several axes at once is not modelled")
     call.evaluator.assumed.add(ROWS)

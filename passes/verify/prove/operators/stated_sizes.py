@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from passes.ir.registry import Registry
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
 from passes.verify.prove.evaluator import Call
@@ -17,6 +18,7 @@ from passes.verify.prove.terms.term import Term
 _ALONG_AXIS = frozenset({"DequantizeLinear", "InstanceNormalization", "QuantizeLinear"})
 #: The sizes of an output, None where one is unknown.
 Sizes = tuple[Term | None, ...]
+_STATED: Registry[Callable[[Call], Sizes | None]] = Registry()
 
 
 def stated_sizes(call: Call, place: int) -> Sizes | None:
@@ -59,10 +61,12 @@ def _top_k(call: Call) -> Sizes:
     return (*x.shape[:axis], kept, *x.shape[axis + 1 :])
 
 
+@_STATED.enter("Pad")
 def _pad(call: Call) -> Sizes:
     return tuple(padded(call)[1])
 
 
+@_STATED.enter("Einsum")
 def _einsum(call: Call) -> Sizes | None:
     names, arrow, result = call.attributes["equation"].decode().replace(" ", "").partition("->")
     parts, sizes = names.split(","), dict[str, Term]()
@@ -77,6 +81,7 @@ def _einsum(call: Call) -> Sizes | None:
     return tuple(map(sizes.get, result))
 
 
+@_STATED.enter("Conv")
 def _conv(call: Call) -> Sizes | None:
     x, w, algebra = call.array(0), call.array(1), call.algebra
     if x.rank != w.rank or x.rank < 3:
@@ -92,10 +97,3 @@ def _conv(call: Call) -> Sizes | None:
         known = given["auto_pad"] == b"NOTSET" and algebra.is_not_negative(last)
         made.append(algebra.add(algebra.idiv(last, by), algebra.one) if known else None)
     return tuple(made)
-
-
-_STATED: dict[str, Callable[[Call], Sizes | None]] = {
-    "Conv": _conv,
-    "Einsum": _einsum,
-    "Pad": _pad,
-}

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from passes.operators.comparisons import COMPARISONS
+from passes.operators.functions import NUMPY
+from passes.operators.table import TRAITS, where
+from passes.operators.traits import Folds
 from passes.verify.prove.terms.conditions import MOST_WRITTEN_OUT
 from passes.verify.prove.terms.extremes import Extremes
 from passes.verify.prove.terms.integers import polynomial
@@ -427,8 +431,8 @@ class Algebra(Extremes):
 _MOST_COUPLED = 4
 #: How many iterations that follow for certain are counted apart from the others.
 _MOST_SURE = 8
-#: Floating-point operators whose operands may change places without another bit, NaN aside.
-COMMUTE = {"Add", "Mul", "Equal", "Xor"}
+#: Operators whose operands may change places without another bit, NaN aside.
+COMMUTE = where(lambda row: row.commutes)
 #: Reductions that give the element where there is one; a sum makes 0 of -0.
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
@@ -437,17 +441,10 @@ _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-EXACT_OPERATORS: dict[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": np.divide,
-    "Neg": np.negative,
-    "Abs": np.abs,
-    "Sqrt": np.sqrt,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Equal": np.equal,
+EXACT_OPERATORS = {
+    op: function
+    for op, function in NUMPY.items()
+    if op in COMPARISONS or TRAITS[op].folds is Folds.FLOATS
 }
 #: Every value of the first type is one of the second.
 LOSSLESS = {

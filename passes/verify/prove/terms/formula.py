@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from passes.operators.comparisons import COMPARISONS
 from passes.verify.prove.terms.integers import Sum, polynomial
 from passes.verify.prove.terms.term import LEAVES, Term
 
 #: How deep a formula is written, and how long it gets.
 _DEEPEST, _LONGEST = 9, 240
 _LETTERS = "ijkpqrstuvw"
+#: How operators are written, and how tightly they bind.
 _INFIX = {
     "Add": ("+", 2),
     "Sub": ("-", 2),
     "Mul": ("*", 1),
     "Div": ("/", 1),
-    "Less": ("<", 3),
-    "LessOrEqual": ("<=", 3),
-    "Greater": (">", 3),
-    "GreaterOrEqual": (">=", 3),
+    **{op: (signs, 3) for op, signs in COMPARISONS.items()},
     "Equal": ("==", 3),
 }
 #: How tightly a formula binds: an atom, a product, a sum, a comparison, anything else.

@@ -75,6 +75,7 @@ def _scan(node: NodeProto, around: Evaluator) -> Kernel:
     return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
 
 
+#: The kernels of operators with bodies.
 CONTROL_FLOW: dict[str, Callable[[NodeProto, Evaluator], Kernel]] = {
     "If": If,
     "Loop": Loop,

@@ -1,4 +1,4 @@
-"""The common part of RNN, GRU and LSTM: directions, lengths, weights, the loop over time."""
+"""The common part of the recurrent operators: directions, lengths, weights, the loop over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TABLE: dict[str, tuple[Callable[[Array, float, float], Array], float | None, fl
 def activations(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> list[Activation]:
-    """The functions named, in order (operator documents RNN, GRU, LSTM; case is ignored).
+    """The functions named, in order (operator documents; case is ignored).
 
     `alphas` and `betas` are handed out in order to the functions that take one. Raises
     ValueError for an unknown name.

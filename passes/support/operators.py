@@ -1,0 +1,87 @@
+"""What is known of operators as data: the JSON file holds just this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from passes.json_values import as_json
+
+#: The version of the JSON file: a field may be added within it, none is removed or renamed.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A cell of the table of operators: `value` as it is written there, and what it means."""
+
+    column: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether a part of this tool can do something with an operator, and how, or what becomes of
+    the operator otherwise. `file`: the source of what does it, if that is about this operator."""
+
+    name: str
+    holds: bool
+    note: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class VersionStep:
+    """A step of conversion: `up` to a version from the one before, or `down` from it, back."""
+
+    version: int
+    way: Literal["up", "down"]
+    text: str
+
+
+@dataclass(frozen=True)
+class ElementTypes:
+    """The types that a type variable of an operator `takes`, or for which no release of onnxruntime
+    has a kernel, which it `lacks`."""
+
+    variable: str
+    what: Literal["takes", "lacks"]
+    types: Sequence[str]
+
+
+@dataclass(frozen=True)
+class KnownOperator:
+    """An operator: `name` is `my::Add` in another domain than ONNX's. Of its `versions`, `version`
+    is the one that all but the steps is about, 0 if the installed onnx has no document of it; if
+    the operator is `deprecated` it is the last one before that. `targets` tells why each target
+    takes no node of it; empty if it takes some."""
+
+    name: str
+    version: int
+    deprecated: bool
+    versions: Sequence[int]
+    steps: Sequence[VersionStep]
+    traits: Sequence[Trait]
+    abilities: Sequence[Ability]
+    types: Sequence[ElementTypes]
+    targets: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Operators, by name."""
+
+    operators: Sequence[KnownOperator]
+    schema_version: int = VERSION
+
+    def to_json(self) -> str:
+        """All of it as JSON, of the schema `passes/builds/operators-1.schema.json`."""
+        return as_json(asdict(self), indent=2) + "\n"
+
+    def to_text(self, *, whole: bool = False) -> str:
+        """A line for each operator, or the `whole` that is known of each."""
+        from passes.support.text import table_of, text_of
+
+        return "\n\n".join(map(text_of, self.operators)) if whole else table_of(self.operators)
