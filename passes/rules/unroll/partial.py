@@ -163,10 +163,14 @@ class Partial(Unrolling):
         ).clean()
         nodes, names = without_copies(nodes, names)
         outputs = [named(value, name) for value, name in zip(types, names, strict=True)]
-        defined = {name for node in nodes for name in node.output}.difference(names)
+        defined = {name for node in nodes for name in node.output}
         plain = f"{self.body.graph.name or 'body'}_rounds"
-        known = [value for value in self.value_info if value.name in defined]
-        return helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known)
+        inside = defined.difference(names)
+        known = [value for value in self.value_info if value.name in inside]
+        graph = helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known)
+        kept = [one for one in self.annotations if one.tensor_name in defined]
+        graph.quantization_annotation.extend(kept)
+        return graph
 
     def _rest(self, rest: str, done: str, states: Sequence[str]) -> list[str]:
         """Write the loop over the remaining iterations; returns what it collected."""
