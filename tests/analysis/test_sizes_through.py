@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
+from passes.analysis.integers.affine import Affine, Atom
+from passes.analysis.integers.integer_ops import Reading, ints_of
+from passes.analysis.sizes.sizes_through import size_through
 from passes.testing import assert_refused, assert_rewrite
 from tests.written import changed
 
@@ -106,3 +112,67 @@ def test_a_size_of_a_reshape_that_copies_nothing_where_it_is_0() -> None:
 )
 def test_another_size_is_not_taken_for_the_same(front: str, inputs: str) -> None:
     assert_refused(rows_from(front, inputs), "shape-unknown", pipeline="raise")
+
+
+N = Affine.of(Atom(("N",)))
+#: The sizes of values, and whole numbers.
+SIZES = {
+    "x": (N, Affine(3)),
+    "i": (Affine(5), N),
+    "s": (),
+    "one": (Affine(1),),
+    "far": (Affine(1),),
+}
+NUMBERS = {"one": np.array([1]), "far": np.array([7])}
+
+
+def size(text: str, axis: int) -> Affine | None:
+    """The size of an axis of the output of a node."""
+
+    def size_of(name: str, axis: int) -> Affine | None:
+        return SIZES[name][axis]
+
+    read = Reading(
+        lambda name: ints_of(NUMBERS[name]) if name in NUMBERS else None,
+        lambda name: ints_of(NUMBERS[name]) if name in NUMBERS else None,
+        size_of,
+        lambda name: (None,) * len(SIZES[name]),
+    )
+    return size_through(read, onnx.parser.parse_node(text), axis)
+
+
+@pytest.mark.parametrize(
+    ("text", "axis", "expected"),
+    [
+        ("y = ReduceSum (x)", 0, Affine(1)),
+        ("y = ReduceSum <noop_with_empty_axes = 1> (x)", 0, N),
+        ("y = ArgMax <axis = 1, keepdims = 0> (x)", 0, N),
+        ("y = GatherElements (x, i)", 1, N),
+        ("y = Pad (x, i, , one)", 0, None),
+        ("y = Transpose (x)", 1, N),
+    ],
+)
+def test_sizes_that_a_contract_states(text: str, axis: int, expected: Affine | None) -> None:
+    assert size(text, axis) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = ReduceSum (s, one)",
+        "y = ReduceSum <keepdims = 0> (x, far)",
+        "y = Squeeze (s, one)",
+        "y = Squeeze (x, far)",
+        "y = Unsqueeze (x, far)",
+        "y = Slice (s, one, far, one)",
+        "y, z = Split (s)",
+        "y, z = Split <axis = -3> (x)",
+        "y = Concat <axis = 0> (s, s)",
+        "y = Gather <axis = 2> (x, one)",
+        "y = Transpose <perm = [1]> (x)",
+        "y = Transpose <perm = [2, 0, 1]> (x)",
+        "y = Pad (s, one, , one)",
+    ],
+)
+def test_sizes_along_axes_that_do_not_exist_are_unknown(text: str) -> None:
+    assert [size(text, axis) for axis in range(3)] == [None] * 3
