@@ -78,7 +78,8 @@ class Outputs:
 def part_of_loop(node: NodeProto, part: str, marks: Mapping[str, str]) -> NodeProto:
     """The copy of a loop that runs a part of its iterations, named after it, and marked in its
     metadata."""
-    node.name = node.name and f"{node.name}/{part}"
+    if node.name:
+        node.name += f"/{part}"
     for key, value in marks.items():
         node.metadata_props.add(key=key, value=value)
     return node
