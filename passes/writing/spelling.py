@@ -144,9 +144,13 @@ def row(writer: Writer, value: str, index: str, elem_type: int) -> str:
     if elem_type != TensorProto.STRING:
         return writer.op("Gather", value, index, axis=0)
     # onnxruntime's Gather copies only the first string of a row.
+    return squeeze(writer, masked_row(writer, value, index), 0)
+
+
+def masked_row(writer: Writer, value: str, index: str) -> str:
+    """The element at `index` along axis 0, which it keeps; none if the index is out of range."""
     everyone = arange(writer, size_of_axis(writer, value, 0))
-    chosen = writer.op("Compress", value, writer.op("Equal", everyone, index), axis=0)
-    return squeeze(writer, chosen, 0)
+    return writer.op("Compress", value, writer.op("Equal", everyone, index), axis=0)
 
 
 def prefix(writer: Writer, value: str, length: str, elem_type: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
 from passes.analysis.integers.affine import ITERATION, Affine, Ints
 from passes.analysis.integers.integer_ops import is_settled
@@ -18,7 +18,8 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing.guards import Constant, Producer
+from passes.writing.recognised import Constant, Producer, written
+from passes.writing.spelling import masked_row
 
 #: A step past every end: an axis would have to be longer.
 _FAR = 10**9
@@ -83,15 +84,11 @@ class StringRow:
 
 def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
     """The row that a Compress reads whose mask compares the row numbers with an index."""
-    mask = producer(node.input[1])
-    if attribute(node, "axis", None) != 0 or mask is None or op_of(mask) != "Equal":
+    found = written(masked_row, node, producer, constant)
+    if found is None:
         return None
-    rows = node.input[0]
-    numbers, index = mask.input
-    counting = _numbers_of(numbers, rows, producer, constant)
-    if counting is None:
-        return None
-    helpers = (mask.output[0], *counting)
+    rows, index = found.operands["value"], found.operands["index"]
+    helpers = tuple(one.output[0] for one in found.nodes[1:])
     moved = producer(rows)
     if moved is None or op_of(moved) != "Transpose":
         return StringRow(rows, 0, index, helpers)
@@ -99,30 +96,6 @@ def string_row(node: NodeProto, producer: Producer, constant: Constant) -> Strin
     if not perm or perm[1:] != sorted(perm[1:]):
         return None
     return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
-
-
-def _numbers_of(
-    name: str, rows: str, producer: Producer, constant: Constant
-) -> tuple[str, ...] | None:
-    """The names from a tensor to the numbers of its rows; None where they are another one's."""
-    found = []
-    for op in ("Squeeze", "NonZero", "ConstantOfShape", "Gather", "Shape"):
-        node = producer(name)
-        if node is None or op_of(node) != op or not _plain(node, constant):
-            return None
-        found.append(name)
-        name = node.input[0]
-    return tuple(found) if name == rows else None
-
-
-def _plain(node: NodeProto, constant: Constant) -> bool:
-    """Return whether such a node does what it must: axis 0, and a filling that is not zero."""
-    if op_of(node) == "Gather":
-        position = constant(node.input[1])
-        return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
-    if op_of(node) == "ConstantOfShape":
-        return any(numpy_helper.to_array(filling.t).all() for filling in node.attribute)
-    return op_of(node) != "Shape" or not node.attribute
 
 
 @dataclass(frozen=True)
