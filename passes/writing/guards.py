@@ -141,15 +141,13 @@ class Guard:
 
 def guard_of(node: NodeProto, producer: Producer, constant: Constant, dims: Shapes) -> Guard | None:
     """The guard that `must` or `guarded` (and so `must_count`) wrote as a node; None for others."""
-    if op_of(node) == "Gather":
-        found = written(must_count, node, producer, constant)
-        return None if found is None else Guard(**found.operands)
-    found = written(must, node, producer, constant)
-    guard = None if found is None else Guard(**found.operands)
-    if guard is None or dims(guard.value):
-        return guard
-    source = producer(guard.value)  # the value has an axis
-    return guard if source is not None and op_of(source) == "Unsqueeze" else None
+    name = node.output[0]
+    found = written(must_count, name, producer, constant)
+    if found is None and (found := written(must, name, producer, constant)) is not None:
+        source = producer(found.operands["value"])
+        if not dims(found.operands["value"]) and (source is None or op_of(source) != "Unsqueeze"):
+            return None  # it may have no axis
+    return None if found is None else Guard(**found.operands)
 
 
 def state_of(
@@ -161,7 +159,7 @@ def state_of(
     # what the guard gives has the rank of what it guards, and is declared
     same_rank = after is not None and before is not None and len(after) == len(before)
     writers = (*((same_sizes,) if same_rank else ()), _same_shape_of_numbers, same_shape)
-    matches = (written(one, producer(new), producer, constant, old=old) for one in writers)
+    matches = (written(one, new, producer, constant, old=old) for one in writers)
     return next((match.operands["new"] for match in matches if match is not None), None)
 
 

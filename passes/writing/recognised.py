@@ -10,12 +10,10 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, helper, numpy_helper
+from onnx import NodeProto, numpy_helper
 
-from passes.ir.attributes import has_references
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.versions import AXES_ARE_INPUTS
@@ -28,19 +26,19 @@ Write = Callable[..., str]
 
 
 def written(
-    write: Write, node: NodeProto | None, producer: Producer, constant: Constant, **known: str
+    write: Write, name: str, producer: Producer, constant: Constant, **known: str
 ) -> Match | None:
-    """The match of a node with the last one that `write` writes, for the operands that are `known`,
-    by their names in it; None for another node."""
+    """The match of a value with what `write` writes, for the operands that are `known`, by their
+    names in it; None for another value."""
     matches = (Match(pattern, producer, constant, dict(known)) for pattern in _patterns(write))
-    return next((match for match in matches if match.ends(node)), None)
+    return next((match for match in matches if match.holds(match.pattern.result, name)), None)
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """The nodes that compute `result` from `operands`, and the constants that they read."""
+    """The nodes that compute `result`, and the constants that they read; other names are
+    operands."""
 
-    operands: tuple[str, ...]
     result: str
     nodes: Mapping[str, NodeProto]
     constants: Mapping[str, Array]
@@ -57,13 +55,13 @@ def _patterns(write: Write) -> tuple[_Pattern, ...]:
         result = write(author, *operands)
         nodes = {node.output[0]: node for node in author.nodes}
         constants = {one.name: numpy_helper.to_array(one) for one in author.constants}
-        found.append(_Pattern(tuple(operands), result, nodes, constants))
+        found.append(_Pattern(result, nodes, constants))
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Compares nodes with a pattern: the operands by their names in it, and the nodes, the last one
+    """The operands of a function, by their names in it, and the nodes that it writes, the last one
     first."""
 
     pattern: _Pattern
@@ -72,32 +70,27 @@ class Match:
     operands: dict[str, str]
     nodes: list[NodeProto] = field(default_factory=list)
 
-    def ends(self, node: NodeProto | None) -> bool:
-        """Return whether a node is the last one of the pattern."""
-        return self._is(self.pattern.nodes[self.pattern.result], node)
-
-    def _is(self, wanted: NodeProto, node: NodeProto | None) -> bool:
-        if node is None or op_of(node) != op_of(wanted) or has_references(node):
+    def holds(self, part: str, name: str) -> bool:
+        """Return whether a value is this part of the pattern; notes its operands and nodes."""
+        if part in self.pattern.constants:
+            known = self.constant(name)
+            return known is not None and np.array_equal(known, self.pattern.constants[part])
+        wanted, node = self.pattern.nodes.get(part), self.producer(name)
+        if wanted is None:
+            return self.operands.setdefault(part, name) == name
+        if node is None or op_of(node) != op_of(wanted) or node.output[0] != name:
             return False
         if len(node.input) != len(wanted.input) or _attributes(node) != _attributes(wanted):
             return False
         self.nodes.append(node)
-        return all(map(self._holds, wanted.input, node.input))
-
-    def _holds(self, part: str, name: str) -> bool:
-        """Return whether a value is a part of the pattern."""
-        if part in self.pattern.operands:
-            return self.operands.setdefault(part, name) == name
-        if part in self.pattern.constants:
-            known, wanted = self.constant(name), self.pattern.constants[part]
-            return known is not None and np.array_equal(known.reshape(-1), wanted.reshape(-1))
-        return self._is(self.pattern.nodes[part], self.producer(name))
+        return all(map(self.holds, wanted.input, node.input))
 
 
-def _attributes(node: NodeProto) -> dict[str, Hashable | Any]:
-    return {
-        one.name: content(numpy_helper.to_array(one.t))
-        if one.type == AttributeProto.TENSOR
-        else helper.get_attribute_value(one)
-        for one in node.attribute
-    }
+def _attributes(node: NodeProto) -> list[Hashable]:
+    """The attributes, those that are tensors by content."""
+    return [
+        (one.name, content(numpy_helper.to_array(one.t)))
+        if one.HasField("t")
+        else one.SerializeToString(deterministic=True)
+        for one in sorted(node.attribute, key=lambda one: one.name)
+    ]

@@ -84,7 +84,7 @@ class StringRow:
 
 def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
     """The row that a Compress reads whose mask compares the row numbers with an index."""
-    found = written(masked_row, node, producer, constant)
+    found = written(masked_row, node.output[0], producer, constant)
     if found is None:
         return None
     rows, index = found.operands["value"], found.operands["index"]
