@@ -86,11 +86,9 @@ class Match:
         return all(map(self.holds, wanted.input, node.input))
 
 
-def _attributes(node: NodeProto) -> list[Hashable]:
-    """The attributes, those that are tensors by content."""
-    return [
-        (one.name, content(numpy_helper.to_array(one.t)))
-        if one.HasField("t")
-        else one.SerializeToString(deterministic=True)
-        for one in sorted(node.attribute, key=lambda one: one.name)
-    ]
+def _attributes(node: NodeProto) -> dict[str, Hashable]:
+    """The attributes by name, tensors by content."""
+    return {
+        one.name: content(numpy_helper.to_array(one.t)) if one.HasField("t") else str(one)
+        for one in node.attribute
+    }
