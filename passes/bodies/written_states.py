@@ -20,14 +20,12 @@ def only_written(form: LoopForm, carried: Carried) -> frozenset[int]:
     reads, returned = nodes[position].input, scoping.output_names(form.body)
     if list(reads).count(carried.body_input) != 1 or returned.count(carried.body_output) != 1:
         return frozenset()
-    found, pending = {position}, [nodes[position].output[0]]
-    while pending:
-        name = pending.pop()
-        readers = set(index.readers.get(name, ()))
-        if name == carried.body_output:
-            readers.discard(OUTPUT)
+    found = [position]
+    for at in found:  # which grows
+        name = nodes[at].output[0]
+        ends = {OUTPUT} if name == carried.body_output else set[int]()
+        readers = set(index.readers.get(name, ())) - ends
         if any(reader == OUTPUT or op_of(nodes[reader]) != "Identity" for reader in readers):
             return frozenset()
-        found |= readers
-        pending += [nodes[reader].output[0] for reader in readers]
+        found += readers
     return frozenset(found)

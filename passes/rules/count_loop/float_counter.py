@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
 from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
-from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.operators.comparisons import ORDERINGS
@@ -61,15 +60,7 @@ class _Fixed:
         same = unchanged(self.form)
         if name in same:
             return _single(self.site.constant(same[name].initial))
-        for tensor in self.form.body.initializer:
-            if tensor.name == name:
-                return _single(np.asarray(self.site.model.read(tensor)))
-        integers = Integers(self.site, self.form.body)
-        if integers.is_outer(name):
-            return _single(self.site.constant(name))
-        node = integers.source(name)
-        constant = None if node is None else constant_tensor(node)
-        return None if constant is None else _single(np.asarray(numpy_helper.to_array(constant)))
+        return _single(Integers(self.site, self.form.body).constant_inside(name))
 
     def counter(self, name: str) -> _Counter | None:
         """The counter that a value is, before or after its step."""

@@ -78,9 +78,7 @@ class _Finder:
     def accumulator(self, carried: Carried) -> Accumulator | None:
         """The accumulator that a carried value is; None if it is none."""
         index = self.form.index
-        position = index.positions.get(
-            index.source(carried.body_output)
-        )  # the node that computes the next value
+        position = index.positions.get(index.source(carried.body_output))
         if position is None:
             return None
         node = self.form.body.node[position]
