@@ -22,7 +22,6 @@ NAMES = (
     "scan8",
     "vectorize",
     "raised",
-    "fused",
     "expanded",
     "unroll",
     "reroll",

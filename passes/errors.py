@@ -55,6 +55,13 @@ class ChosenByCaller(BadModel):
     """A loop of a function whose form its callers choose: valid, but nothing that can be read."""
 
 
+def count(number: int, noun: str) -> str:
+    """`1 input`, `2 inputs`, `no inputs`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number or 'no'} {noun}s"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Those of the known names that are most like one that is not known, for a sentence."""
     spelled = {one.lower(): one for one in known}

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from passes.check.wording import count
 from passes.choices import LIFTED_BY, Lifts
 from passes.engine.rounds import Refusal, Rewritten
 from passes.engine.site import TOO_OLD
+from passes.errors import count
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of

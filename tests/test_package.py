@@ -84,7 +84,12 @@ def test_the_wheel_beside_another_package_called_converters(tmp_path: Path) -> N
         "passes",
         "onnx_passes-0.1.0.dist-info",
     }
-    for part in ("converters/rules.py", "builds/config.schema.json", "onnxruntime/types.json"):
+    for part in (
+        "converters/rules.py",
+        "builds/config.schema.json",
+        "onnxruntime/types.json",
+        "cli/loop_parts.md",
+    ):
         assert f"passes/{part}" in names
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"

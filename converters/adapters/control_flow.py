@@ -14,13 +14,11 @@ import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, helper
 
 from passes.converters.scan_8.batched_scan import row_type
-from passes.converters.scan_8.to_scan_8 import scan_to_loop, to_scan_8
 from passes.converters.steps import adapter_down, by_rule, identical, identical_down, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
-from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, LoopForm
 from passes.types.value_types import dims_of, may_be_equal, tensor_type
 
@@ -119,10 +117,10 @@ def scan_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return [ctx.changed(form.to_node())]
 
 
-@adapter_down("Scan", 9)
-def scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A Scan-8 with a batch of 1; before opset 8, which brought Scan, a Loop."""
-    return to_scan_8(node, ctx) if ctx.site.target >= SCAN_8 else scan_to_loop(node, ctx)
-
-
+refusal_down(
+    "Scan",
+    9,
+    "no-equivalent",
+    "opset 9 is the lowest with a Scan that has no batch axis (lower writes it as a Loop)",
+)
 refusal_down("Scan", 8, "no-equivalent", "before opset 8 nothing runs over a batch of sequences")

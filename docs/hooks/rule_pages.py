@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from refusals import Example, examples
 
-from passes.cli.document import rule_text, schedules
+from passes.cli.document import loops, rule_text, schedules
 from passes.cli.explanation import SESSION_CODES
 from passes.engine.plugins import load_rules
 from passes.rule import Rule
@@ -27,6 +27,7 @@ describes it and shows, for every code, a model that is refused, the command and
 
 {schedules}
 
+{loops}
 ## Codes of refusals and proofs
 
 | code | rule | meaning |
@@ -69,7 +70,9 @@ def pages() -> Iterator[tuple[str, str]]:
     ]
     codes += [(code, _PROOFS, meaning) for code, meaning in PROOF_CODES.items()]
     rows = [f"| `{code}` | {rule} | {_cell(meaning)} |" for code, rule, meaning in sorted(codes)]
-    index = _INDEX.format(rules="\n".join(listed), codes="\n".join(rows), schedules=schedules())
+    index = _INDEX.format(
+        rules="\n".join(listed), codes="\n".join(rows), schedules=schedules(), loops=loops()
+    )
     yield "rules.md", index
     for rule in rules:
         yield f"rules/{rule.name}.md", _page(rule)

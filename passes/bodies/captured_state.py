@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.bodies.nested_graphs import collects_strings
-from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import live
@@ -71,7 +70,7 @@ def _unchanged(site: Site, form: LoopForm) -> list[Carried]:
     """Return the unchanged values that an Identity can copy before and after the loop."""
     strings = collects_strings(site, LoopForm.from_node(site.node, site.opset))
     found = []
-    for carried in unchanged(form).values():
+    for carried in form.unchanged.values():
         elem_type = elem_type_of(site.type_of(carried.initial))
         fits = site.opset >= IDENTITY_OF_OPTIONALS or bool(elem_type)
         if carried.initial and fits and not (strings and elem_type == TensorProto.STRING):

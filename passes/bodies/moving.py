@@ -88,6 +88,17 @@ class Outside:
         ]
         return mapping
 
+    def place(self, collected: Iterable[Collected]) -> Mapping[str, str]:
+        """Publish, and write outputs of the loop as it would have collected them; returns the new
+        names of the body's values."""
+        outputs = [one for one in collected if one.tensor]
+        rows = [self.vectorizer.spread(one.body_output) for one in outputs]
+        ranks = [self.vectorizer.rank(one.body_output) + 1 if one.axis else 1 for one in outputs]
+        names = self.publish()
+        for one, value, rank in zip(outputs, rows, ranks, strict=True):
+            place_rows(self.author, names.get(value, value), one, rank, turned=one.reversed)
+        return names
+
 
 def time_first(body: TimeBody, author: Author, scanned: Scanned, length: Length) -> str:
     """A scanned tensor with time as axis 0; the model fails where lengths differ."""
@@ -96,10 +107,7 @@ def time_first(body: TimeBody, author: Author, scanned: Scanned, length: Length)
     if length.guarded:
         parts = (author.ints(0), length.size, author.ints(axis))
         value = author.op("Slice", value, *parts)
-    if axis:
-        perm = [axis, *(other for other in range(rank) if other != axis)]
-        value = author.op("Transpose", value, perm=perm)
-    return value
+    return spelling.axis_moved(author, value, axis, 0, rank)
 
 
 def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
@@ -137,9 +145,7 @@ def place_rows(
     if turned:
         value = spelling.reversed_rows(author, value, [] if axis else [output])
     if axis:
-        perm = list(range(1, rank))
-        perm.insert(axis, 0)
-        author.op("Transpose", value, outputs=[output], perm=perm)
+        spelling.axis_moved(author, value, 0, axis, rank, [output])
     elif not turned:
         author.op("Identity", value, outputs=[output])
 

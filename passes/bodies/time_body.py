@@ -8,11 +8,10 @@ from functools import cached_property
 
 from onnx import GraphProto, NodeProto, TypeProto
 
-from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import is_definite, symbol_of_rows
 from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.body_rows import rows_of
+from passes.bodies.body_rows import element_type, measured_type, rows_of
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.graph_index import OUTPUT, GraphIndex
@@ -20,9 +19,9 @@ from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key
 from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
-from passes.loops.form import Kind, LoopForm, Scanned
+from passes.loops.form import Kind, LoopForm
 from passes.rule import NothingToDo, Site
-from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
+from passes.types.value_types import dims_of, shapes_below
 from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
 from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
@@ -189,9 +188,9 @@ def _declare_types(site: Site, form: LoopForm) -> None:
 
     The states of a Scan keep their shapes, whatever symbols its body declares for the next ones.
     """
-    rows = {scanned.body_input: _element_type(site, scanned) for scanned in form.scanned}
+    rows = {scanned.body_input: element_type(site, scanned) for scanned in form.scanned}
     if form.kind is Kind.SCAN:
-        rows |= {one.body_input: _measured(site, one.initial) for one in form.carried}
+        rows |= {one.body_input: measured_type(site, one.initial) for one in form.carried}
     for value in form.body.input:
         if _fixed_sizes(value.type) == len(dims_of(value.type) or (None,)):
             continue
@@ -232,30 +231,3 @@ def _fixed_sizes(known: TypeProto | None) -> int:
     """Return the number of sizes of a type that are numbers; -1 without a shape."""
     dims = dims_of(known)
     return -1 if dims is None else sum(isinstance(dim, int) for dim in dims)
-
-
-def _measured(site: Site, name: str) -> TypeProto | None:
-    """The type of an outer value, with the sizes that follow from how it is computed."""
-    known = site.type_of(name)
-    dims = dims_of(known)
-    if dims is None:
-        return known
-    integers = Integers(site)
-    sizes = [integers.size(name, axis) for axis in range(len(dims))]
-    return tensor_type(
-        elem_type_of(known),
-        tuple(
-            dim if size is None or size.number is None else size.number
-            for dim, size in zip(dims, sizes, strict=True)
-        ),
-    )
-
-
-def _element_type(site: Site, scanned: Scanned) -> TypeProto | None:
-    """The type of what one iteration reads of a scanned tensor."""
-    known = _measured(site, scanned.tensor)
-    dims = dims_of(known)
-    if dims is None or not -len(dims) <= scanned.axis < len(dims):
-        return None
-    axis = scanned.axis % len(dims)
-    return tensor_type(elem_type_of(known), (*dims[:axis], *dims[axis + 1 :]))

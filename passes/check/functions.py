@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from onnx import FunctionProto, ModelProto, defs
 
 from passes.check.cycles import circle, find_cycle
-from passes.check.wording import count
-from passes.errors import BadModel
+from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of

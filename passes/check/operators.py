@@ -10,8 +10,7 @@ import onnx
 from onnx import NodeProto, defs
 
 from passes.check.node_in_scope import NodeInScope
-from passes.check.wording import count
-from passes.errors import BadModel
+from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import bare_op, called_key, function_key, is_onnx_domain, op_of

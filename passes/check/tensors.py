@@ -9,8 +9,8 @@ import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
 from passes.check.node_in_scope import NodeInScope
-from passes.check.wording import count, element
-from passes.errors import BadModel
+from passes.check.wording import element
+from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.ir.scope import Owner

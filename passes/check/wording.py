@@ -1,17 +1,10 @@
-"""Words for messages: counts, and the types of values."""
+"""The types of values, in words for messages."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from onnx import TensorProto, TypeProto
-
-
-def count(number: int, noun: str) -> str:
-    """`1 input`, `2 inputs`, `no inputs`."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number or 'no'} {noun}s"
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from passes.cli.explanation import SESSION_CODES
+from passes.cli.explanation import LETTERS, LOOP_PARTS, SESSION_CODES
 from passes.engine.plugins import load_rules
 from passes.engine.schedules import SCHEDULES, Phase
 from passes.rule import Rule
@@ -22,14 +22,26 @@ something to do runs next, until none does: what stands in front sees each chang
 `upgrade` and `hoist-invariants` begin with the upgrade where the model holds a Scan-8, or with
 `--opset`. `optimize` with a target other than onnxruntime is `optimize-TARGET` here."""
 
+_LOOPS = f"""\
+The parts of loops that each rule supports, measured on the golden models.
+{LETTERS}.
+A letter: the rule rewrites a node of this kind that has the part. `not L` and a code: it rewrites
+no Loop that has the part, and the code refuses only such loops. Empty: no golden model shows it.
+Every Scan-8 has a batch. Rules without a row rewrite other nodes."""
+
 
 def document() -> str:
     """All rules, schedules and codes, as Markdown."""
-    parts = [_HEAD, schedules()]
+    parts = [_HEAD, schedules(), loops()]
     parts += [rule_text(rule) for _, rule in sorted(load_rules().items())]
     codes = [f"- `{code}`: {meaning}" for code, meaning in sorted(SESSION_CODES.items())]
     parts.append("\n".join(["## Codes of every command", "", *codes]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def loops() -> str:
+    """The table of the parts of loops that the rules support."""
+    return f"## Parts of loops\n\n{_LOOPS}\n\n{LOOP_PARTS.read_text(encoding='utf-8')}"
 
 
 def schedules() -> str:

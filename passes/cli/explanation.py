@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from passes.engine.plugins import load_rules
 from passes.errors import nearest
 from passes.verify.prove.proof import CODES as PROOF_CODES
 
+#: The parts of loops that each rule supports, which `tests.instruments.loop_parts` measures.
+LOOP_PARTS = Path(__file__).with_name("loop_parts.md")
+LETTERS = "8: Scan-8, S: Scan of a later opset, L: Loop, I: If"
 #: Codes that no single rule gives.
 SESSION_CODES = {
     "type-not-taken": (
@@ -50,10 +55,22 @@ def meaning(code: str, rule: str) -> str:
     return own.get(code) or SESSION_CODES.get(code, "")
 
 
+def loop_parts(rule: str) -> dict[str, str]:
+    """The parts of loops, each with the kinds of nodes that have it and that the rule rewrites, or
+    refuses with a code; nothing if the rule rewrites no Scan, Loop or If."""
+    lines = LOOP_PARTS.read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    own = [row for row in rows if row[0] == f"`{rule}`"]
+    return dict(zip(rows[0][1:], own[0][1:], strict=True)) if own else {}
+
+
 def explanation(subject: str) -> str | None:
     """The text for a rule or a code, of a refusal or a proof; None for what is neither."""
     rules = load_rules()
     lines = [f"{subject}: {rules[subject].documentation}"] if subject in rules else []
+    if parts := loop_parts(subject):
+        lines += ["", f"Parts of loops that it supports, by its golden models ({LETTERS}):"]
+        lines += [f"- {part}: {kinds}" for part, kinds in parts.items() if kinds]
     lines += [
         f"{subject} ({name}): {rule.refusal_codes[subject]}"
         for name, rule in sorted(rules.items())

@@ -199,13 +199,11 @@ _FOLD = _alone("fold-constants")
 _CLEAN = Phase("clean", (*_FOLD.rules, *_SIMPLIFY.rules))
 _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
-_APART = Phase("take apart", ("split-state", "scan-windows", "dissolve-map", "flatten-scan"))
+_APART = Phase("take apart", ("split-state", "dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
 _FORMS = Phase(
     "choose forms", ("recognize-cell", "recognize-attention", "run-in-blocks", "regroup-sum")
 )
-#: What becomes something else than a Scan does so on its own.
-_FUSE = _alone("fuse-scans")
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
@@ -237,7 +235,7 @@ _ALL = (
     Schedule(
         "optimize",
         (
-            *(_FIRST, _CELLS, _CLEAN, _RAISE, _APART, _FORMS, _FUSE, _BATCH, _HOIST, _CONSTANTS),
+            *(_FIRST, _CELLS, _CLEAN, _RAISE, _APART, _FORMS, _BATCH, _HOIST, _CONSTANTS),
             _alone("sink-weights"),
         ),
         flags=(
@@ -248,7 +246,7 @@ _ALL = (
     ),
     Schedule(
         "optimize-scan-only",
-        (_FIRST, _EXPAND, _CLEAN, _RAISE, _APART, _FUSE, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
+        (_FIRST, _EXPAND, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
         flags=("lacking_cells",),
         aims=("raise-loop",),
     ),
@@ -271,7 +269,6 @@ _ALL = (
                 _EXPAND,
                 _CLEAN,
                 _alone("recognize-cell"),
-                _alone("pair-directions"),
                 _SEQUENCES,
                 _BOUND,
                 _alone("unroll"),
@@ -288,8 +285,8 @@ _ALL = (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
             *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "expand-cell"),
-            *("forward-cell", "fuse-scans", "pair-directions", "regroup-sum", "run-in-blocks"),
-            *("scan-windows", "select-branches", "reroll", "split-state"),
+            *("forward-cell", "regroup-sum", "run-in-blocks"),
+            *("select-branches", "reroll", "split-state"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),
@@ -312,13 +309,7 @@ _ORDER = (
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
-    ("recognize-cell", "pair-directions"),
     ("run-in-blocks", "batch-inputs"),
-    ("raise-loop", "fuse-scans"),
-    ("flatten-scan", "fuse-scans"),
-    ("recognize-cell", "fuse-scans"),
-    ("run-in-blocks", "fuse-scans"),
-    ("fuse-scans", "batch-inputs"),
     ("recognize-cell", "regroup-sum"),
     ("regroup-sum", "batch-inputs"),
     ("regroup-sum", "hoist-invariants"),

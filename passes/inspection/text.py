@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from passes.check.wording import count
+from passes.errors import count
 from passes.inspection.inspection import Answer, Group, Inspection, Slice, Value
 
 #: Groups from which on each is a line.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
-from passes.errors import BadModel
+from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.conditions import conjuncts, is_true
 from passes.ir.graph_index import GraphIndex
@@ -203,6 +203,16 @@ class LoopForm:
         """The definitions and readers of values in the body, which must not change any more."""
         return GraphIndex(self.body)
 
+    @cached_property
+    def unchanged(self) -> dict[str, Carried]:
+        """The carried values, by body input, that every iteration passes on unchanged."""
+        source = self.index.source
+        return {
+            carried.body_input: carried
+            for carried in self.carried
+            if source(carried.body_output) == carried.body_input
+        }
+
     @property
     def captured(self) -> list[str]:
         """Outer values that the body reads, in order of first use."""
@@ -210,22 +220,32 @@ class LoopForm:
 
 
 def _from_loop(node: NodeProto) -> LoopForm:
-    body = reading.body_of(node)
+    body = reading.graph_of(node, "body")
     if len(node.input) < 2:
-        raise BadModel(f"Loop has {len(node.input)} inputs, it needs at least 2 (M and cond)")
-    trip_count, initial, *initials = node.input
-    inputs, constants = reading.fed_and_constant(body, 2 + len(initials), "Loop")
-    outputs = scoping.output_names(body)
-    reading.need(len(outputs) > len(initials), "Loop", len(outputs), 1 + len(initials), "at least")
-    reading.need(len(outputs) == 1 + len(node.output), "Loop", len(outputs), 1 + len(node.output))
-    count = len(initials)
+        raise BadModel(
+            f"Loop has {count(len(node.input), 'input')}, but takes at least 2, trip count and "
+            "condition (an empty name leaves one out)"
+        )
+    initials = reading.given(node, 2)
+    inputs, constants = reading.fed_and_constant(body)
+    meaning = " (iteration number, condition and carried values)"
+    reading.need_fed(inputs, len(node.input), meaning)
+    outputs, number = scoping.output_names(body), len(node.output)
+    if len(outputs) != number + 1:
+        rest = f" and the {count(number, 'output')} of the node" if number else ""
+        raise BadModel(
+            f"the body returns {count(len(outputs), 'value')}, but must return {number + 1}: the "
+            f"condition{rest}"
+        )
+    carried = len(initials)
+    reading.need_finals(node, carried)
     return LoopForm(
         kind=Kind.LOOP,
         body=body,
         carried=reading.all_carried(initials, inputs[2:], outputs[1:], node.output),
-        collected=tuple(map(Collected, outputs[1 + count :], node.output[count:])),
-        trip_count=trip_count,
-        condition=Condition(initial, inputs[1], outputs[0]),
+        collected=tuple(map(Collected, outputs[1 + carried :], node.output[carried:])),
+        trip_count=node.input[0],
+        condition=Condition(node.input[1], inputs[1], outputs[0]),
         iteration=inputs[0],
         constant_inputs=constants,
         source=node,
@@ -233,23 +253,21 @@ def _from_loop(node: NodeProto) -> LoopForm:
 
 
 def _from_scan_8(node: NodeProto) -> LoopForm:
-    if len(node.input) < 2:
-        raise BadModel(f"Scan-8 has {len(node.input)} inputs, it needs at least 2")
-    lengths, *fed = node.input
-    parts = reading.scan_parts(node, fed)
-    directions = reading.directions(node, "directions", len(parts.scanned), "scanned inputs")
+    parts = reading.scan_parts(node, 1)
+    directions = reading.directions(node, "directions", len(parts.scanned), "scanned input")
     read = [(_BATCHED_AXIS, back) for back in directions]
     written = [(_BATCHED_AXIS, False) for _ in parts.collected]
-    return _scan_form(node, Kind.SCAN_8, parts, read, written, lengths)
+    return _scan_form(node, Kind.SCAN_8, parts, read, written, node.input[0])
 
 
 def _from_scan(node: NodeProto) -> LoopForm:
-    parts = reading.scan_parts(node, list(node.input))
-    scanned, collected = len(parts.scanned), len(parts.collected)
-    axes = reading.axes(node, "scan_input_axes", scanned, "scanned inputs")
-    backwards = reading.directions(node, "scan_input_directions", scanned, "scanned inputs")
-    out_axes = reading.axes(node, "scan_output_axes", collected, "collected outputs")
-    prepends = reading.directions(node, "scan_output_directions", collected, "collected outputs")
+    parts = reading.scan_parts(node, 0)
+    of_scanned = (len(parts.scanned), "scanned input")
+    of_collected = (len(parts.collected), "collected output")
+    axes = reading.axes(node, "scan_input_axes", *of_scanned)
+    out_axes = reading.axes(node, "scan_output_axes", *of_collected)
+    backwards = reading.directions(node, "scan_input_directions", *of_scanned)
+    prepends = reading.directions(node, "scan_output_directions", *of_collected)
     read, written = zip(axes, backwards, strict=True), zip(out_axes, prepends, strict=True)
     return _scan_form(node, Kind.SCAN, parts, read, written)
 

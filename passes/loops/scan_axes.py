@@ -16,6 +16,7 @@ from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.types.value_types import Dims, dims_of, elem_type_of
+from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import HANDLE_NOTHING
 
@@ -54,9 +55,8 @@ def write_scan(
     for collected, moved in zip(form.collected, written.collected, strict=True):
         if collected.axis != moved.axis:
             rank = len(dims_of(outputs[collected.body_output]) or ()) + 1
-            perm = list(range(1, rank))
-            perm.insert(collected.axis % rank, 0)
-            author.op("Transpose", moved.tensor, outputs=[collected.tensor], perm=perm)
+            axis, output = collected.axis % rank, collected.tensor
+            spelling.axis_moved(author, moved.tensor, 0, axis, rank, [output])
 
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, TypeProto]:
@@ -75,9 +75,9 @@ def _scanned(
     elements = _are_sizes(dims, first, rows)
     if not axis or (elements and not may_be_empty):
         return scanned
-    perm = [axis, *(other for other in range(len(dims) + 1) if other != axis)]
     with author.serving(HANDLE_NOTHING) if elements else nullcontext():
-        return replace(scanned, tensor=author.op("Transpose", scanned.tensor, perm=perm), axis=0)
+        tensor = spelling.axis_moved(author, scanned.tensor, axis, 0, len(dims) + 1)
+    return replace(scanned, tensor=tensor, axis=0)
 
 
 def _collected(

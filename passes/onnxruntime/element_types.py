@@ -68,7 +68,8 @@ _COMPUTING = frozenset(
 )
 #: Those that sum up, which wraps around, too, but is rounded in between.
 _SUMMING = frozenset({"CumSum", "Gemm", "MatMul", "ReduceProd", "ReduceSum", "Sum"})
-_KEEP_BITS = frozenset({"Add", "Mul", "Sub"})  # where the wider type only keeps the bits
+#: Those that do the same if the wider type only keeps the bits.
+_KEEP_BITS = frozenset({"Add", "Mul", "Sub"})
 
 
 @dataclass(frozen=True)

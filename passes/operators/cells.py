@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import NodeProto
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 #: The positions of the inputs.
 X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, P = range(8)

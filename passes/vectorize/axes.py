@@ -43,15 +43,6 @@ def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
     return ctx.op("Where", ctx.op("Less", ours, ctx.int(0)), low, high)
 
 
-def moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
-    """`value` with one of its axes at another place."""
-    if source == target:
-        return value
-    perm = [axis for axis in range(rank) if axis != source]
-    perm.insert(target, source)
-    return ctx.op("Transpose", value, perm=perm)
-
-
 def all_axes(rank: int) -> range:
     """Every axis of a row, in the batched value."""
     return range(1, rank + 1)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.ir.versions import ZERO_IS_A_SIZE
-from passes.vectorize.axes import moved
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 
@@ -61,9 +60,9 @@ class Merging:
         rank = ctx.rank(name)
         if self.rows == 1:
             lines = spelling.squeeze(ctx, value, axis + 1)
-            return moved(ctx, lines, 0, axis, rank)
+            return spelling.axis_moved(ctx, lines, 0, axis, rank)
         sizes = _other_sizes(ctx, name, name, axis, int(ctx.carries(name)))
-        front = moved(ctx, value, 0, axis, rank + 1)
+        front = spelling.axis_moved(ctx, value, 0, axis, rank + 1)
         return self._reshape(front, [*sizes[:axis], self._both(), *sizes[axis:]], axis)
 
     def split(self, value: str, output: str, axis: int = 0, named: str = "") -> None:
@@ -72,13 +71,13 @@ class Merging:
         if not output:
             return
         if self.rows == 1:
-            front = moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
+            front = spelling.axis_moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
             ctx.name_as(spelling.unsqueeze(ctx, front, axis + 1), named or output)
             return
         sizes = _other_sizes(ctx, output, value, axis, 0)
         parts = [*sizes[:axis], self._new(), self.rows, *sizes[axis:]]
         apart = self._reshape(value, parts, axis)
-        ctx.name_as(moved(ctx, apart, axis, 0, len(parts)), named or output)
+        ctx.name_as(spelling.axis_moved(ctx, apart, axis, 0, len(parts)), named or output)
 
     def _new(self) -> Size:
         """B."""

@@ -21,7 +21,7 @@ from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_LENGTHS, GUARD_SHAPES
-from passes.writing.recognised import Constant, Producer, written
+from passes.writing.recognised import Constant, Producer, operands_of
 
 Shapes = Callable[[str], Dims | None]
 
@@ -142,12 +142,12 @@ class Guard:
 def guard_of(node: NodeProto, producer: Producer, constant: Constant, dims: Shapes) -> Guard | None:
     """The guard that `must` or `guarded` (and so `must_count`) wrote as a node; None for others."""
     name = node.output[0]
-    found = written(must_count, name, producer, constant)
-    if found is None and (found := written(must, name, producer, constant)) is not None:
-        source = producer(found.operands["value"])
-        if not dims(found.operands["value"]) and (source is None or op_of(source) != "Unsqueeze"):
+    found = operands_of(must_count, name, producer, constant)
+    if found is None and (found := operands_of(must, name, producer, constant)) is not None:
+        source = producer(found["value"])
+        if not dims(found["value"]) and (source is None or op_of(source) != "Unsqueeze"):
             return None  # it may have no axis
-    return None if found is None else Guard(**found.operands)
+    return None if found is None else Guard(**found)
 
 
 def state_of(
@@ -159,8 +159,8 @@ def state_of(
     # what the guard gives has the rank of what it guards, and is declared
     same_rank = after is not None and before is not None and len(after) == len(before)
     writers = (*((same_sizes,) if same_rank else ()), _same_shape_of_numbers, same_shape)
-    matches = (written(one, new, producer, constant, old=old) for one in writers)
-    return next((match.operands["new"] for match in matches if match is not None), None)
+    matches = (operands_of(one, new, producer, constant, old=old) for one in writers)
+    return next((match["new"] for match in matches if match is not None), None)
 
 
 def _same_shape_of_numbers(author: Author, new: str, old: str) -> str:

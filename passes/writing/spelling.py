@@ -56,6 +56,18 @@ def unsqueeze_axes(writer: Writer, value: str, axes: Sequence[int]) -> str:
     return along(writer, "Unsqueeze", value, axes) if axes else value
 
 
+def axis_moved(
+    writer: Writer, value: str, source: int, target: int, rank: int, outputs: Sequence[str] = ()
+) -> str:
+    """`value` with one of its axes at another place; a node is written for `outputs` in any
+    case."""
+    if source == target and not outputs:
+        return value
+    order = [axis for axis in range(rank) if axis != source]
+    order.insert(target, source)
+    return writer.op("Transpose", value, outputs=outputs, perm=order)
+
+
 def reshaped(writer: Writer, value: str, shape: str, outputs: Sequence[str] = ()) -> str:
     """`value` in a computed shape, some of whose sizes may be 0; before opset 14 none may be."""
     plain = {} if writer.opset < ZERO_IS_A_SIZE else {"allowzero": 1}
@@ -144,13 +156,9 @@ def row(writer: Writer, value: str, index: str, elem_type: int) -> str:
     if elem_type != TensorProto.STRING:
         return writer.op("Gather", value, index, axis=0)
     # onnxruntime's Gather copies only the first string of a row.
-    return squeeze(writer, masked_row(writer, value, index), 0)
-
-
-def masked_row(writer: Writer, value: str, index: str) -> str:
-    """The element at `index` along axis 0, which it keeps; none if the index is out of range."""
     everyone = arange(writer, size_of_axis(writer, value, 0))
-    return writer.op("Compress", value, writer.op("Equal", everyone, index), axis=0)
+    chosen = writer.op("Compress", value, writer.op("Equal", everyone, index), axis=0)
+    return squeeze(writer, chosen, 0)
 
 
 def prefix(writer: Writer, value: str, length: str, elem_type: int) -> str:

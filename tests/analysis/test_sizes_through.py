@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
-from passes.testing import assert_refused, assert_rewrite
+from passes.analysis.integers.affine import Affine, Atom
+from passes.analysis.integers.integer_ops import Reading, ints_of
+from passes.analysis.sizes.sizes_through import size_through
+from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
+from passes.session import Session
+from passes.testing import as_model, as_text, assert_refused, assert_rewrite
 from tests.written import changed
 
 #: A Loop over the steps of `z` [batch, time, n], with a state of zeros of the batch of `x`.
@@ -106,3 +115,85 @@ def test_a_size_of_a_reshape_that_copies_nothing_where_it_is_0() -> None:
 )
 def test_another_size_is_not_taken_for_the_same(front: str, inputs: str) -> None:
     assert_refused(rows_from(front, inputs), "shape-unknown", pipeline="raise")
+
+
+N = Affine.of(Atom(("N",)))
+#: The sizes of values, and whole numbers.
+SIZES = {
+    "x": (N, Affine(3)),
+    "i": (Affine(5), N),
+    "s": (),
+    "one": (Affine(1),),
+    "far": (Affine(1),),
+}
+NUMBERS = {"one": np.array([1]), "far": np.array([7])}
+
+
+def size(text: str, axis: int) -> Affine | None:
+    """The size of an axis of the output of a node."""
+
+    def size_of(name: str, axis: int) -> Affine | None:
+        return SIZES[name][axis]
+
+    read = Reading(
+        lambda name: ints_of(NUMBERS[name]) if name in NUMBERS else None,
+        lambda name: ints_of(NUMBERS[name]) if name in NUMBERS else None,
+        size_of,
+        lambda name: (None,) * len(SIZES[name]),
+    )
+    return size_through(read, onnx.parser.parse_node(text), axis)
+
+
+@pytest.mark.parametrize(
+    ("text", "axis", "expected"),
+    [
+        ("y = ReduceSum (x)", 0, Affine(1)),
+        ("y = ReduceSum <noop_with_empty_axes = 1> (x)", 0, N),
+        ("y = ArgMax <axis = 1, keepdims = 0> (x)", 0, N),
+        ("y = GatherElements (x, i)", 1, N),
+        ("y = Pad (x, i, , one)", 0, None),
+        ("y = Transpose (x)", 1, N),
+    ],
+)
+def test_sizes_that_a_contract_states(text: str, axis: int, expected: Affine | None) -> None:
+    assert size(text, axis) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = ReduceSum (s, one)",
+        "y = ReduceSum <keepdims = 0> (x, far)",
+        "y = Squeeze (s, one)",
+        "y = Squeeze (x, far)",
+        "y = Unsqueeze (x, far)",
+        "y = Slice (s, one, far, one)",
+        "y, z = Split (s)",
+        "y, z = Split <axis = -3> (x)",
+        "y = Concat <axis = 0> (s, s)",
+        "y = Gather <axis = 2> (x, one)",
+        "y = Transpose <perm = [1]> (x)",
+        "y = Transpose <perm = [2, 0, 1]> (x)",
+        "y = Pad (s, one, , one)",
+    ],
+)
+def test_sizes_along_axes_that_do_not_exist_are_unknown(text: str) -> None:
+    assert [size(text, axis) for axis in range(3)] == [None] * 3
+
+
+def test_a_branch_that_never_runs_may_lack_an_axis() -> None:
+    """onnx's own inference rejects the branch, which no case can reach."""
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 17]>
+    g (float[2,N] z) => (float[2,N] w) <int64 zero = {0}, int64 one = {1}> {
+        s = Shape (z)
+        d = Gather (s, zero)
+        c = Equal (d, one)
+        w = If (c) <then_branch = squeezed () => (p) {
+            axes = Constant <value_ints = [0]> ()
+            p = Squeeze (z, axes)
+        }, else_branch = as_it_is () => (q) { q = Identity (z) }>
+    }""")
+    result = Session(SCHEDULES["declare-shapes"], None, RuleOptions(), None).run(model)
+    assert "=> ( p)" in as_text(result.model)
+    assert "=> (float[2,?] q)" in as_text(result.model)

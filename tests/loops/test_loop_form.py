@@ -195,15 +195,31 @@ def test_a_loop_body_may_list_constants_too() -> None:
     [
         (node("y = Neg (x)"), 16, "Neg is no loop"),
         (node("y = Loop (n, c)"), 16, "Loop has no body"),
-        (node("y = Loop <body = 3> (n, c)"), 16, "Loop has no body"),
+        (node("y = Loop <body = 3> (n, c)"), 16, "attribute body of Loop holds no graph"),
         (node("y = Scan <num_scan_inputs = 1> (x)"), 16, "Scan has no body"),
-        (loop("n"), 16, "Loop has 1 inputs, it needs at least 2 (M and cond)"),
-        (loop("n, c"), 16, "Loop: the body takes 3 inputs, the node feeds 2"),
-        (loop("n, c, h, k"), 16, "Loop: the body takes 3 inputs, the node feeds 4"),
+        (
+            loop("n"),
+            16,
+            "Loop has 1 input, but takes at least 2, trip count and condition "
+            "(an empty name leaves one out)",
+        ),
+        (
+            loop("n, c"),
+            16,
+            "the body takes 3 inputs, but the node feeds 2 (iteration number, "
+            "condition and carried values)",
+        ),
+        (
+            loop("n, c, h, k"),
+            16,
+            "the body takes 3 inputs, but the node feeds 4 (iteration number, "
+            "condition and carried values)",
+        ),
         (
             loop(body="body = b (int64 i, bool go, float s) => (bool on) { on = Identity (go) }"),
             16,
-            "Loop: the body has 1 outputs, the node wants at least 2",
+            "the body returns 1 value, but must return 3: the condition and the "
+            "2 outputs of the node",
         ),
         (
             loop(
@@ -211,47 +227,57 @@ def test_a_loop_body_may_list_constants_too() -> None:
                 "{ on = Identity (go) t = Neg (s) }"
             ),
             16,
-            "Loop: the body has 2 outputs, the node wants exactly 3",
+            "the body returns 2 values, but must return 3: the condition and "
+            "the 2 outputs of the node",
         ),
-        (scan_8(inputs="x"), 8, "Scan-8 has 1 inputs, it needs at least 2"),
-        (scan_8(inputs='"", x'), 8, "Scan: the body takes 2 inputs, the node feeds 1"),
+        (
+            scan_8(inputs="x"),
+            8,
+            "the body takes 2 inputs, but the node feeds none beside sequence_lens",
+        ),
+        (
+            scan_8(inputs='"", x'),
+            8,
+            "the body takes 2 inputs, but the node feeds 1 beside "
+            "sequence_lens, which a Scan-9 does not have",
+        ),
         (
             scan_8("num_scan_inputs = 1, directions = [0, 1]"),
             8,
-            "Scan: directions has 2 entries, there are 1 scanned inputs",
+            "directions has 2 entries, but the node has 1 scanned input",
         ),
         (
             scan_8("num_scan_inputs = 1, directions = [2]"),
             8,
-            "Scan: directions is [2], it may hold 0 and 1 only",
+            "directions[0] is 2, but must be 0 (forward) or 1 (reverse)",
         ),
-        (scan("num_scan_inputs = 0"), 9, "Scan: num_scan_inputs is 0, the node feeds 2 values"),
-        (scan("num_scan_inputs = 3"), 9, "Scan: num_scan_inputs is 3, the node feeds 2 values"),
+        (scan("num_scan_inputs = 0"), 9, "num_scan_inputs is 0, but a Scan needs at least 1"),
+        (scan("num_scan_inputs = 3"), 9, "num_scan_inputs is 3, but the node has 2 inputs"),
         (
             scan("num_scan_inputs = 1, scan_input_axes = [0, 0]"),
             9,
-            "Scan: scan_input_axes has 2 entries, there are 1 scanned inputs",
+            "scan_input_axes has 2 entries, but the node has 1 scanned input",
         ),
         (
             scan("num_scan_inputs = 1, scan_output_axes = [0, 0]"),
             9,
-            "Scan: scan_output_axes has 2 entries, there are 1 collected outputs",
+            "scan_output_axes has 2 entries, but the node has 1 collected output",
         ),
         (
             scan("num_scan_inputs = 1, scan_input_directions = [-1]"),
             9,
-            "Scan: scan_input_directions is [-1], it may hold 0 and 1 only",
+            "scan_input_directions[0] is -1, but must be 0 (forward) or 1 (reverse)",
         ),
         (
             scan("num_scan_inputs = 1, scan_output_directions = [0, 1]"),
             9,
-            "Scan: scan_output_directions has 2 entries, there are 1 collected outputs",
+            "scan_output_directions has 2 entries, but the node has 1 collected output",
         ),
-        (scan(outputs="y"), 9, "Scan: the body has 2 outputs, the node wants exactly 1"),
+        (scan(outputs="y"), 9, "the body returns 2 values, but the node has 1 output"),
         (
             node("y = Scan <num_scan_inputs = 1, body = b (float s, float e) => () { }> (h, x)"),
             9,
-            "Scan: the body has 0 outputs, the node wants at least 1",
+            "the body returns no values, but the node has 1 output",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -270,7 +296,7 @@ def test_a_fed_input_cannot_be_an_initializer_as_well() -> None:
         body="body = b (float s, float e) => (float t, float o) <float s = {1}> "
         "{ t = Add (s, e) o = Neg (t) }"
     )
-    with pytest.raises(BadModel, match="the body takes 1 inputs, the node feeds 2"):
+    with pytest.raises(BadModel, match="the body takes 1 input, but the node feeds 2, as a Scan-8"):
         LoopForm.from_node(both, 16)
 
 

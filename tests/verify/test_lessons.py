@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from onnx import ModelProto
 from verified_models import check, model
 
+from passes.operators.contract import Need, Size
 from passes.verify import signature
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.needs import Needs, Tie
+from passes.verify.inputs.operator_needs import wants_of
 from passes.verify.reference import ReferenceExecutor
+
+A, C = Size(0, 1), Size(2, 0)
 
 
 def learned(text: str | ModelProto, *, unranked: str = "") -> Needs | None:
@@ -94,6 +101,21 @@ def test_a_rank_is_learned(rank: int) -> None:
     needs = learned(text, unranked="x")
     assert needs is not None
     assert needs.ranks == {"x": rank}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y = Slice (x, i, i)", "y = ReduceSum (x, i)", "y = GatherND (x, i)", "y = Tile (x, i)"],
+)
+def test_operands_that_do_not_broadcast_need_not_be_of_one_size(text: str) -> None:
+    operands = (np.ones((2, 5)), np.array([7, 8, 9]), np.array([7, 8, 9]))
+    assert wants_of(onnx.parser.parse_node(text), operands) == []
+
+
+def test_operands_of_an_unknown_operator_may_have_to_broadcast() -> None:
+    node = onnx.parser.parse_node("y = com.example.Blend (a, b, c)")
+    operands = (np.ones((2, 5)), np.ones((2, 1)), np.ones(4))
+    assert wants_of(node, operands) == [Need(A, "equal", C, (A, C))]
 
 
 def test_where_nothing_helps_nothing_is_learned() -> None:

@@ -7,8 +7,7 @@ import pytest
 from onnx import numpy_helper
 
 from passes.writing.guards import must_count
-from passes.writing.recognised import Write, written
-from passes.writing.spelling import masked_row
+from passes.writing.recognised import operands_of
 from tests.written import changed
 
 GUARD = """g (int64 n, bool c) => (y) <int64[1] first = {0}, int64 none = {0}, int64 one = {1}> {
@@ -17,21 +16,12 @@ GUARD = """g (int64 n, bool c) => (y) <int64[1] first = {0}, int64 none = {0}, i
 OLDER = changed(GUARD, {"Unsqueeze (n, first)": "Unsqueeze <axes = [0]> (n)"})
 
 
-ROW = """g (string[N] x, string[N] z, int64 i) => (y) <int64[1] first = {0}> {
-    shape = Shape (x) size = Gather <axis = 0> (shape, first)
-    ones = ConstantOfShape <value = int64[1] {1}> (size)
-    places = NonZero (ones) every = Squeeze (places, first)
-    mask = Equal (every, i) y = Compress <axis = 0> (x, mask)
-}"""
-
-
-def operands(text: str, write: Write = must_count, **known: str) -> dict[str, str] | None:
-    """The operands of the function that would write `y`."""
+def operands(text: str, **known: str) -> dict[str, str] | None:
+    """The operands of the guard that computes `y`."""
     graph = onnx.parser.parse_graph(text)
     producers = {node.output[0]: node for node in graph.node}
     constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
-    found = written(write, "y", producers.get, constants.get, **known)
-    return None if found is None else found.operands
+    return operands_of(must_count, "y", producers.get, constants.get, **known)
 
 
 @pytest.mark.parametrize("text", [GUARD, OLDER])
@@ -58,11 +48,3 @@ def test_what_differs_in_any_part_is_none(part: str, other: str) -> None:
 def test_a_known_operand_must_be_the_one_that_is_read() -> None:
     assert operands(GUARD, value="n") is not None
     assert operands(GUARD, value="c") is None
-
-
-@pytest.mark.parametrize(
-    "changes", [{"Shape (x)": "Shape (z)"}, {"{1}": "{0}"}, {"Shape (x)": "Shape <start = 1> (x)"}]
-)
-def test_a_row_is_picked_by_the_numbers_of_its_own_tensor(changes: dict[str, str]) -> None:
-    assert operands(ROW, masked_row) == {"value": "x", "index": "i"}
-    assert operands(changed(ROW, changes), masked_row) is None

@@ -11,15 +11,12 @@ from passes.analysis.integers.affine import ITERATION, Affine, Ints, number_of, 
 from passes.analysis.integers.integer_ops import is_settled, splits_into_slices
 from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
-from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
-from passes.loops.form import Carried, LoopForm
+from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing.recognised import Constant, Producer, written
-from passes.writing.spelling import masked_row
 
 #: A step past every end: an axis would have to be longer.
 _FAR = 10**9
@@ -65,35 +62,6 @@ def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
 
 
 @dataclass(frozen=True)
-class StringRow:
-    """The rows of `tensor` along `axis` whose number is `index`: one, or none if out of range.
-
-    `helpers` are outputs of the nodes that only count the rows and move them to the front.
-    """
-
-    tensor: str
-    axis: int
-    index: str
-    helpers: tuple[str, ...]
-
-
-def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
-    """The row that a Compress reads whose mask compares the row numbers with an index."""
-    found = written(masked_row, node.output[0], producer, constant)
-    if found is None:
-        return None
-    rows, index = found.operands["value"], found.operands["index"]
-    helpers = tuple(one.output[0] for one in found.nodes[1:])
-    moved = producer(rows)
-    if moved is None or op_of(moved) != "Transpose":
-        return StringRow(rows, 0, index, helpers)
-    perm = attributes(moved, "perm")
-    if not perm or perm[1:] != sorted(perm[1:]):
-        return None
-    return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
-
-
-@dataclass(frozen=True)
 class Read:
     """A node of the body that reads the slice of `tensor` at `base` + i, or `base` - i.
 
@@ -133,7 +101,6 @@ class _Finder:
         self, site: Site, form: LoopForm, integers: Integers, guards: frozenset[str]
     ) -> None:
         self.site, self.form, self.integers, self.guards = site, form, integers, guards
-        self.unchanged = unchanged(form)
         self.readers = form.index.readers
 
     def read(self, index: int, node: NodeProto) -> Read | None:
@@ -147,13 +114,11 @@ class _Finder:
             return self._slice(index, node)
         if op_of(node) == "SequenceAt":
             return self._sequence_at(index, node)
-        if op_of(node) == "Compress":
-            return self._string_row(index, node)
         return None
 
     def outer(self, name: str) -> str:
         """The outer tensor that a value of the body always is; "" where there is none."""
-        carried: Carried | None = self.unchanged.get(name)
+        carried = self.form.unchanged.get(name)
         if carried is not None:
             return carried.initial
         return name if self.integers.is_outer(name) else ""
@@ -197,22 +162,6 @@ class _Finder:
         results = tuple(name for _, name in squeezes)
         return replace(read, nodes=gone, results=results, kept_axis=False)
 
-    def _string_row(self, index: int, node: NodeProto) -> Read | None:
-        """A row of strings, read by a mask, without the nodes that only made the mask."""
-        row = string_row(node, self.form.index.producers.get, self.integers.constant_inside)
-        if row is None:
-            return None
-        read = self._read(index, node, row.tensor, row.axis, row.index, kept=True)
-        squeezed = None if read is None else self._squeezed(read, node, 0)
-        if squeezed is None or squeezed.kept_axis:
-            return None
-        gone = set(squeezed.nodes)
-        for name in row.helpers:
-            position = self.form.index.positions[name]
-            if gone.issuperset(self.readers.get(name, ())):
-                gone.add(position)
-        return replace(squeezed, nodes=(index, *sorted(gone - {index})))
-
     def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
         """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""
         readers = self.readers.get(name, [])
@@ -230,7 +179,7 @@ class _Finder:
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""
         name = node.input[0]
-        carried = self.unchanged.get(name)
+        carried = self.form.unchanged.get(name)
         producer = (
             self.integers.producer(carried.initial) if carried else self.integers.source(name)
         )
@@ -239,32 +188,10 @@ class _Finder:
         outer = carried.initial if carried else name
         if self.integers.is_outer(outer) and not self.integers.same_meaning(producer, outer):
             return None
-        if op_of(producer) == "SplitToSequence":
-            axis = attribute(producer, "axis", 0)
-            if not splits_into_slices(producer, self.integers.inside):
-                return None
-            kept = any(producer.input[1:]) or attribute(producer, "keepdims", 1) != 0
-            return self._read(index, node, producer.input[0], axis, node.input[1], kept)
-        if op_of(producer) == "SequenceConstruct":
-            return self._constructed(index, node, producer)
-        return None
-
-    def _constructed(self, index: int, node: NodeProto, sequence: NodeProto) -> Read | None:
-        """A read of a sequence that consists of the parts of a Split."""
-        split = self.integers.source(sequence.input[0])
-        if split is None or op_of(split) != "Split" or list(split.output) != list(sequence.input):
+        if op_of(producer) != "SplitToSequence":
             return None
-        if not is_settled(split):
+        axis = attribute(producer, "axis", 0)
+        if not splits_into_slices(producer, self.integers.inside):
             return None
-        axis = attribute(split, "axis", 0)
-        tensor = self.outer(split.input[0])
-        size = self.integers.size(tensor, axis) if tensor else None
-        if size is None or size.number != len(split.output) or not self._even(split):
-            return None
-        return self._read(index, node, split.input[0], axis, node.input[1], kept=True)
-
-    def _even(self, split: NodeProto) -> bool:
-        """Return whether a Split into as many parts as there are elements makes parts of one
-        each."""
-        parts = self.integers.numbers(split, 1, "split")
-        return set(parts or ()) <= {1} and (parts is not None or not "".join(split.input[1:]))
+        kept = any(producer.input[1:]) or attribute(producer, "keepdims", 1) != 0
+        return self._read(index, node, producer.input[0], axis, node.input[1], kept)

@@ -72,9 +72,10 @@ class Reading:
 
     def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
         """Constants that an input holds, or the attribute of older opsets."""
-        return numbers(node, position, name, self._constant)
+        return numbers(node, position, name, self.constant)
 
-    def _constant(self, name: str) -> npt.NDArray[Any] | None:
+    def constant(self, name: str) -> npt.NDArray[Any] | None:
+        """The numbers of a value, where all are constants."""
         found = self.wrapping(name)
         return None if found is None else found.constant
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
-import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes.analysis.integers.exactness import Array
@@ -20,7 +18,9 @@ from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operators import op_of
-from passes.ir.versions import NEGATIVE_AXES, OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
+from passes.ir.versions import OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
+from passes.operators.contract import Need, Number, Operands, Size
+from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape, Work
 from passes.types.value_types import Dim, Dims, dims_of
@@ -59,21 +59,23 @@ class Known:
         found = [self.dims_of(name) for name in node.input if name]
         return None if None in found else [dims for dims in found if dims is not None]
 
-    def same(self, sizes: Sequence[Dim]) -> bool:
-        """Return whether these sizes are proven to be equal."""
-        first, *rest = sizes
-        known = isinstance(first, int) or (self.trusted and first is not None)
-        return not rest or (known and all(size == first for size in rest))
+    def meets(self, node: NodeProto, need: Need) -> bool:
+        """Return whether it is proven that the operands of a node meet a need."""
+        size, target, *others = (
+            self._dim(node, one) for one in (need.size, need.target, *need.unless_one)
+        )
+        if need.what == "equal":
+            known = isinstance(size, int) or (self.trusted and size is not None)
+            return 1 in others or (known and size == target)
+        if not isinstance(size, int) or not isinstance(target, int):
+            return False
+        return size >= target if need.what == "least" else size % target == 0
 
-    def broadcast(self, shapes: Sequence[Dims]) -> Dims | None:
-        """The shape that these broadcast to; None where it is not proven that they do."""
-        result: list[Dim] = []
-        for column in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
-            sizes = [size for size in column if size != 1]
-            if sizes and not self.same(sizes):
-                return None
-            result.append(sizes[0] if sizes else 1)
-        return tuple(reversed(result))
+    def _dim(self, node: NodeProto, number: Number) -> Dim:
+        if isinstance(number, Size):
+            dims = self.dims_of(node.input[number.operand])
+            return None if dims is None else dims[number.axis]
+        return number if isinstance(number, int) else None
 
     def ints(self, node: NodeProto, position: int, name: str) -> list[int] | None:
         """Integers from an attribute or a constant input; None where there is neither."""
@@ -90,70 +92,15 @@ def _clip(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return all(dim == () for dim in dims[1:])
 
 
-def _matmul(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    left, right = dims
-    if not left or not right or not known.same([left[-1], right[-2:][0]]):
-        return False
-    return known.broadcast([left[:-2], right[:-2]]) is not None
-
-
-def _gemm(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    if len(dims[0]) != 2 or len(dims[1]) != 2:
-        return False
-    left = dims[0][:: -1 if attribute(node, "transA", 0) else 1]
-    right = dims[1][:: -1 if attribute(node, "transB", 0) else 1]
-    product = (left[0], right[1])
-    added = len(dims) < 3 or known.broadcast([product, dims[2]]) == product
-    return added and known.same([left[1], right[0]])
-
-
-def _concat(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    rank, axis = len(dims[0]), attribute(node, "axis", 1)
-    if not -rank <= axis < rank or any(len(dim) != rank for dim in dims):
-        return False
-    return all(
-        position == axis % rank or known.same(column)
-        for position, column in enumerate(zip(*dims, strict=True))
-    )
-
-
-def _transpose(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    order = known.ints(node, 1, "perm")
-    return order is None or sorted(order) == list(range(len(dims[0])))
-
-
-def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axis, index = attribute(node, "axis", 0), known.constant(node.input[1])
-    if index is None or not -len(dims[0]) <= axis < len(dims[0]):
-        return False
-    size, least = dims[0][axis], 0 if known.opset < NEGATIVE_AXES else -1
-    if not isinstance(size, int):
-        return False
-    return bool(np.all(index >= least * size) and np.all(index < size))
-
-
 def _view(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    given = known.ints(node, 1, RESHAPING[op_of(node)])
-    if op_of(node) != "Reshape" and not given:  # Squeeze takes every axis of size 1
-        every = given is not None or (len(node.input) < 2 and None not in dims[0])
-        return op_of(node) == "Squeeze" and every
-    return given is not None and reshaped(node, sizes_of(dims[0]), given) is not None
-
-
-def _reduce(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axes, rank = known.ints(node, 1, "axes"), len(dims[0])
-    if axes is None:
-        return len(node.input) < 2 or not node.input[1]
-    return all(-rank <= axis < rank for axis in axes)
+    given = known.ints(node, 1, "axes")
+    if op_of(node) == "Squeeze" and not given:  # every axis of size 1
+        return given is not None or (len(node.input) < 2 and None not in dims[0])
+    return reshaped(node, sizes_of(dims[0]), known.constant) is not None
 
 
 def _pooled(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return len(dims[0]) > 2
-
-
-def _expand(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    shape = known.ints(node, 1, "shape")
-    return shape is not None and known.broadcast([dims[0], tuple(shape)]) is not None
 
 
 def _summed(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
@@ -170,41 +117,25 @@ def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     cuts, rank = cuts_of(node, known.ints), len(dims[0])
     if cuts is None or any(known.constant(name) is None for name in node.input[1:] if name):
         return False
-    return all(-rank <= cut.axis < rank and cut.step for cut in cuts)
-
-
-def _split(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axis, given, count = attribute(node, "axis", 0), known.ints(node, 1, "split"), len(node.output)
-    size = dims[0][axis] if -len(dims[0]) <= axis < len(dims[0]) else None
-    if not isinstance(size, int) or (not given and any(node.input[1:])):
-        return False
-    return sum(given) == size and min(given) >= 0 if given else size > 0 == size % count
+    axes = {cut.axis % rank for cut in cuts if -rank <= cut.axis < rank and cut.step}
+    return len(axes) == len(cuts)
 
 
 Check = Callable[[NodeProto, Sequence[Dims], Known], bool]
 #: What ops require of shapes beyond what their traits imply.
 _CHECKS: Mapping[str, Check] = {
-    "ArgMax": _axis,
-    "ArgMin": _axis,
     "Clip": _clip,
-    "Concat": _concat,
     "CumSum": _summed,
-    "Expand": _expand,
     "Flatten": _axis,
-    "Gather": _gather,
-    "Gemm": _gemm,
     "GlobalAveragePool": _pooled,
     "GlobalLpPool": _pooled,
     "GlobalMaxPool": _pooled,
     "Hardmax": _axis,
     "LogSoftmax": _axis,
-    "MatMul": _matmul,
     **dict.fromkeys(RESHAPING, _view),
     "Slice": _slice,
     "Softmax": _axis,
-    "Split": _split,
     "Tile": _tile,
-    "Transpose": _transpose,
 }
 
 
@@ -212,19 +143,18 @@ def fits(node: NodeProto, known: Known) -> bool:
     """Return whether a node of the standard domain is proven to fit the shapes that it reads."""
     if has_references(node):
         return op_of(node) == "Constant"
-    shape, check = traits_of(node).shape, _CHECKS.get(op_of(node))
-    free = not node.input or traits_of(node).work is Work.FREE
-    if check is None and (shape is Shape.ELEMENTWISE or free):
+    traits, check = traits_of(node), _CHECKS.get(op_of(node))
+    free = not node.input or traits.work is Work.FREE
+    if check is None and (traits.shape is Shape.ELEMENTWISE or free):
         return True
-    if shape is Shape.BROADCAST and len(set(node.input)) == 1:
+    if traits.shape is Shape.BROADCAST and len(set(node.input)) == 1:
         return True
     dims = known.dims(node)
-    if dims is None or known.opset < OLDEST_OPSET:
+    if dims is None or known.opset < max(OLDEST_OPSET, traits.since):
         return False
-    if shape is Shape.BROADCAST:
-        return known.opset >= traits_of(node).since and known.broadcast(dims) is not None
-    if shape is Shape.REDUCED:
-        return _reduce(node, dims, known)
+    contract = contract_of(Operands(node, known.dims_of, known.constant, opset=known.opset))
+    if contract is not None and contract.complete:
+        return all(known.meets(node, need) for need in contract.needs)
     return check is not None and check(node, dims, known)
 
 

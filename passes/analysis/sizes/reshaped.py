@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto
 
+from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.operators.contract import Operands
+from passes.operators.contract import Size as AxisSize
+from passes.operators.contracts import contract_of
 from passes.types.value_types import Dims
 
 #: A size: a number, or, in a tuple, the axis of the original tensor that has this size; none of it
@@ -17,9 +22,8 @@ Size = int | tuple[int, ...]
 Sizes = tuple[Size, ...]
 _OTHER: Size = ()
 
-#: The ops that return the elements of their first input, in order, with other axes, and how their
-#: second input is called where it is an attribute.
-RESHAPING = {"Reshape": "shape", "Squeeze": "axes", "Unsqueeze": "axes"}
+#: The ops that return the elements of their first input, in order, with other axes.
+RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 def sizes_of(dims: Dims) -> Sizes:
@@ -27,28 +31,23 @@ def sizes_of(dims: Dims) -> Sizes:
     return tuple(dim if isinstance(dim, int) else (position,) for position, dim in enumerate(dims))
 
 
-def reshaped(node: NodeProto, sizes: Sizes, given: Sequence[int]) -> Sizes | None:
-    """The sizes of the output of a node, with this shape or these axes; None where it may fail."""
+def reshaped(
+    node: NodeProto, sizes: Sizes, constant: Callable[[str], Array | None]
+) -> Sizes | None:
+    """The sizes of the output of a node; None where it may fail."""
+    operands = Operands(node, lambda name: sizes, constant)
     if op_of(node) == "Reshape":
-        return _in_shape(node, sizes, given)
-    return (_squeezed if op_of(node) == "Squeeze" else _unsqueezed)(sizes, given)
-
-
-def _squeezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
-    rank = len(sizes)
-    if not axes or not all(-rank <= axis < rank and sizes[axis] == 1 for axis in axes):
-        return None  # onnxruntime drops every axis of size 1 where none is named
-    gone = {axis % rank for axis in axes}
-    return tuple(size for position, size in enumerate(sizes) if position not in gone)
-
-
-def _unsqueezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
-    rank = len(sizes) + len(axes)
-    places = {axis % rank for axis in axes if -rank <= axis < rank}
-    if len(places) < len(axes):
+        shape = operands.numbers(1, "shape")
+        return None if shape is None else _in_shape(node, sizes, shape)
+    contract = contract_of(operands)
+    if contract is None or contract.sizes is None:
         return None
-    rest = iter(sizes)
-    return tuple(1 if position in places else next(rest) for position in range(rank))
+
+    def of(number: Any) -> Size:
+        return sizes[number.axis] if isinstance(number, AxisSize) else number
+
+    fits = all(of(need.size) == need.target for need in contract.needs)
+    return tuple(map(of, contract.sizes)) if fits else None
 
 
 def _in_shape(node: NodeProto, sizes: Sizes, shape: Sequence[int]) -> Sizes | None:

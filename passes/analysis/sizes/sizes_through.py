@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
-from passes.ir.attributes import attribute, attributes, text
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.operators.contract import Joint, Number, Operands, Size, Sum
+from passes.operators.contracts import contract_of, has_contract
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
 
@@ -29,16 +30,6 @@ def _filled(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """One of the sizes that a tensor is made with."""
     items = read.items(node.input[0])
     return items[axis] if items is not None and axis < len(items) else None
-
-
-def _expanded(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    rank, items = read.rank(node.input[0]), read.items(node.input[1])
-    if rank is None or items is None:
-        return None
-    before = max(rank, len(items))  # both count from the last axis
-    own, new = axis - before + rank, axis - before + len(items)
-    sizes = [items[new]] if new >= 0 else []
-    return common([*sizes, read.size(node.input[0], own)] if own >= 0 else sizes)
 
 
 def _reshaped(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -70,10 +61,10 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
     Of several outputs, that of each of them.
     """
-    if len(node.output) > 1 and op_of(node) != "Split":
+    if not has_size(node):
         return None
-    follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node))
-    return None if follow is None else follow(read, node, axis)
+    follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node)) or _stated
+    return follow(read, node, axis)
 
 
 def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> bool:
@@ -94,52 +85,41 @@ def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> 
 
 def has_size(node: NodeProto) -> bool:
     """Return whether the output size of a node may be known."""
-    return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES
+    several = len(node.output) > 1 or op_of(node) == "TopK"  # which may leave one out
+    if several and op_of(node) != "Split":
+        return False
+    return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES or has_contract(node)
+
+
+def _stated(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    """The size that the contract of a node states."""
+    contract = contract_of(Operands(node, read.dims, read.constant, read.items))
+    sizes = None if contract is None else contract.sizes
+    return _size(read, node, sizes[axis]) if sizes is not None and axis < len(sizes) else None
+
+
+def _size(read: Reading, node: NodeProto, number: Number | None) -> Affine | None:
+    if isinstance(number, Size):
+        return read.size(node.input[number.operand], number.axis)
+    if not isinstance(number, Sum | Joint):
+        return Affine(number) if isinstance(number, int) else number
+    sizes = [_size(read, node, part) for part in number.sizes]
+    if isinstance(number, Joint):
+        return common(sizes)
+    total = sum((size for size in sizes if size is not None), Affine())
+    cropped = any(isinstance(part, int) and part < 0 for part in number.sizes)
+    return None if None in sizes or (cropped and not read.is_size(total)) else total
 
 
 def _same(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     return read.size(node.input[0], axis)
 
 
-def _broadcast(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    ranks = [read.rank(name) for name in node.input]
-    known = [rank for rank in ranks if rank is not None]
-    if len(known) != len(ranks):
-        return None
-    pairs = zip(node.input, (axis - max(known) + rank for rank in known), strict=True)
-    sizes = [read.size(name, position) for name, position in pairs if position >= 0]
-    return common(sizes)
-
-
-def _reduced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    rank, axes = read.rank(node.input[0]), read.numbers(node, 1, "axes")
-    if rank is None or not axes:
-        return None
-    gone = {number % rank for number in axes}
-    if op_of(node) != "Squeeze" and attribute(node, "keepdims", 1):
-        return Affine(1) if axis in gone else read.size(node.input[0], axis)
-    return read.size(
-        node.input[0], [position for position in range(rank) if position not in gone][axis]
-    )
-
-
-def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    rank, axes = read.rank(node.input[0]), read.numbers(node, 1, "axes")
-    if rank is None or axes is None:
-        return None
-    new = {number % (rank + len(axes)) for number in axes}
-    return (
-        Affine(1)
-        if axis in new
-        else read.size(node.input[0], axis - sum(position < axis for position in new))
-    )
-
-
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size of an axis that is not cut, or is reversed, or is cut between bounds that are proven
     to lie inside."""
     rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
-    if rank is None or cuts is None:
+    if not rank or cuts is None:
         return None
     size = read.size(node.input[0], axis)
     parts = [cut.part for cut in cuts if cut.axis % rank == axis and not cut.keeps_size]
@@ -163,102 +143,14 @@ def _place(read: Reading, size: Affine, bound: int) -> Affine | None:
     return place if read.is_size(place) and read.is_size(size - place) else None
 
 
-def _padded(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """Return the size after padding or cropping at both ends."""
-    rank, pads = read.rank(node.input[0]), read.numbers(node, 1, "pads")
-    chosen = len(node.input) > 3 and bool(node.input[3])
-    axes = read.numbers(node, 3, "axes") if chosen else range(rank or 0)
-    size = read.size(node.input[0], axis)
-    if not rank or pads is None or axes is None or size is None or len(pads) != 2 * len(axes):
-        return None
-    pairs = zip([*axes, *axes], pads, strict=True)
-    padded = size + sum(more for position, more in pairs if position % rank == axis)
-    return padded if read.is_size(padded) else None
-
-
-def _summed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis of an Einsum, which that of each operand with its letter is."""
-    sides = text(node, "equation", "").replace(" ", "").split("->")
-    terms = sides[0].split(",")
-    if len(sides) != 2 or "." in sides[0] or axis >= len(sides[1]):
-        return None
-    places = [
-        (name, term.index(sides[1][axis]))
-        for name, term in zip(node.input, terms, strict=False)
-        if sides[1][axis] in term
-    ]
-    return common([read.size(name, place) for name, place in places]) if places else None
-
-
-def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size for a product with a matrix on the right."""
-    rank, other = (read.rank(name) for name in node.input)
-    if rank is None or rank < 2 or other != 2:
-        return None
-    return read.size(node.input[1], 1) if axis == rank - 1 else read.size(node.input[0], axis)
-
-
-def _split(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis that is not split."""
-    rank = read.rank(node.input[0])
-    if rank is None or axis == attribute(node, "axis", 0) % rank:
-        return None
-    return read.size(node.input[0], axis)
-
-
-def _gathered(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis other than the one that is read from, or of the indices."""
-    rank, picked = (read.rank(name) for name in node.input)
-    if not rank or picked is None:
-        return None
-    along = attribute(node, "axis", 0) % rank
-    if along <= axis < along + picked:
-        return read.size(node.input[1], axis - along)
-    return read.size(node.input[0], axis if axis < along else axis - picked + 1)
-
-
-def _joined(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    rank = read.rank(node.input[0])
-    sizes = [read.size(name, axis) for name in node.input]
-    known = [size for size in sizes if size is not None]
-    if rank is None or len(known) != len(sizes):
-        return None
-    if axis != attribute(node, "axis", 1) % rank:
-        return known[0]
-    return reduce(Affine.__add__, known)
-
-
-def _transposed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    perm = attributes(node, "perm")
-    return None if perm is None else read.size(node.input[0], perm[axis])
-
-
-def _gemm(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The rows of the first matrix, the columns of the second one."""
-    turned = attribute(node, "transB" if axis else "transA", 0)
-    return read.size(node.input[axis], 1 - axis if turned else axis)
-
-
 _BY_SHAPE: dict[Shape, SizeRule] = {
     Shape.ELEMENTWISE: _same,
     Shape.KEPT: _same,
-    Shape.BROADCAST: _broadcast,
-    Shape.REDUCED: _reduced,
 }
+#: Those that decide by values, which contracts do not.
 _SIZES: dict[str, SizeRule] = {
-    "Concat": _joined,
     "ConstantOfShape": _filled,
-    "Einsum": _summed,
-    "Expand": _expanded,
-    "Gather": _gathered,
-    "Gemm": _gemm,
-    "MatMul": _product,
-    "Pad": _padded,
     "Range": _counted,
     "Reshape": _reshaped,
     "Slice": _sliced,
-    "Split": _split,
-    "Squeeze": _reduced,
-    "Transpose": _transposed,
-    "Unsqueeze": _unsqueezed,
 }

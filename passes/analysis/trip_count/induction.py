@@ -49,28 +49,17 @@ class Induction:
         return replace(self.initial, items=(now + self.step,))
 
 
-def unchanged(form: LoopForm) -> dict[str, Carried]:
-    """Return the carried values, by body input, that every iteration passes on unchanged."""
-    source = form.index.source
-    return {
-        carried.body_input: carried
-        for carried in form.carried
-        if source(carried.body_output) == carried.body_input
-    }
-
-
 def inductions(site: Site, form: LoopForm, *, rounding: bool = False) -> list[Induction]:
     """The carried integers that grow by a constant step, in every iteration; if `rounding`, also
     those of which that is not known because they round after some."""
     start = Integers(site)
     known = _iteration(form)
     initial: dict[str, Ints] = {}
-    same = unchanged(form)
     for carried in form.carried:
         value = start.outside(carried.initial) if _may_count(site, carried) else None
         if value is not None and single_of(value) is not None:
             initial[carried.body_input] = value
-            fixed = carried.body_input in same and number_of(value) is not None
+            fixed = carried.body_input in form.unchanged and number_of(value) is not None
             own = replace(value, items=(_own(carried, value),))
             known[carried.body_input] = value if fixed else own
     body = Integers(site, form.body, known)
@@ -125,7 +114,7 @@ def integers_of(
         known[induction.carried.body_input] = induction.value
         if induction.exact is not None:  # what floats compute is not followed
             known[induction.carried.body_output] = induction.after
-    for name, carried in unchanged(form).items():
+    for name, carried in form.unchanged.items():
         known.setdefault(name, Integers(site).outside(carried.initial))
     return Integers(site, form.body, known)
 

@@ -9,14 +9,13 @@ from passes.check.lookup import Lookup
 from passes.ir.operators import op_of
 
 
-def check_carried(
-    site: CheckedSite, look: Lookup, body: CheckedBody, triples: list[tuple[str, str, str]]
-) -> None:
-    """A carried value keeps its type: (initial, body input, body output), in order."""
-    for position, (initial, taken, returned) in enumerate(triples):
+def check_carried(site: CheckedSite, look: Lookup) -> None:
+    """A carried value keeps its type."""
+    scope = site.bodies["body"].scope
+    for position, carried in enumerate(site.form.carried):
+        initial, taken, returned = carried.initial, carried.body_input, carried.body_output
         start = look.kind(site.scope, initial)
-        inside = look.kind(body.scope, taken)
-        back = look.kind(body.scope, returned)
+        inside, back = look.kind(scope, taken), look.kind(scope, returned)
         if _differ(start, inside):
             raise site.error(
                 f"carried value {position} starts as {start} ({initial!r}), but the body takes "

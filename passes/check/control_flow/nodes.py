@@ -2,77 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from passes.check.control_flow import scan_form
 from passes.check.control_flow.carried import check_carried, check_returned, check_scalar
 from passes.check.control_flow.scan_8_types import check_scan_8_types
-from passes.check.control_flow.scan_form import check_scan_form, is_scan_8
+from passes.check.control_flow.scan_form import check_stamp, is_scan_8
 from passes.check.control_flow.scan_types import check_scan_types
-from passes.check.control_flow.site import CheckedSite, body_of, check_fed, check_inputs_given
+from passes.check.control_flow.site import CheckedSite
 from passes.check.graph_declarations import Headings
 from passes.check.lookup import Lookup
 from passes.check.node_in_scope import NodeInScope
-from passes.check.wording import count
+from passes.errors import BadModel, count
 from passes.ir.operators import op_of
-
-
-def _check_loop_form(site: CheckedSite) -> None:
-    """Counts of inputs and outputs."""
-    body = body_of(site, "body")
-    inputs, outputs = len(site.node.input), len(site.node.output)
-    if inputs < 2:
-        raise site.error(
-            f"Loop has {count(inputs, 'input')}, but takes at least 2, trip count and condition "
-            "(an empty name leaves one out)"
-        )
-    check_inputs_given(site, 2)
-    check_fed(site, body, inputs, " (iteration number, condition and carried values)")
-    returned = len(body.heading.returned)
-    if returned != outputs + 1:
-        rest = f" and the {count(outputs, 'output')} of the node" if outputs else ""
-        raise site.error(
-            f"the body returns {count(returned, 'value')}, but must return {outputs + 1}: the "
-            f"condition{rest}"
-        )
-    if outputs < inputs - 2:
-        raise site.error(
-            f"the node has {count(outputs, 'output')}, but {count(inputs - 2, 'carried value')}"
-        )
+from passes.loops.reading import graph_of
 
 
 def _check_loop_types(site: CheckedSite, look: Lookup) -> None:
     """Trip count and condition have their types, carried values keep theirs."""
-    body = site.bodies["body"]
-    trips, condition, *carried = site.node.input[:]
-    if trips:
-        check_scalar(site, look, trips, "int64", "the trip count")
-    if condition:
-        check_scalar(site, look, condition, "bool", "the condition")
-    number, again, *taken = body.heading.taken
-    answer, *returned = body.heading.returned
+    body, form = site.bodies["body"], site.form
+    assert form.condition is not None  # of a Loop
+    if form.trip_count:
+        check_scalar(site, look, form.trip_count, "int64", "the trip count")
+    if form.condition.initial:
+        check_scalar(site, look, form.condition.initial, "bool", "the condition")
     for name, expected, sentence in (
-        (number, "int64", "the body takes its iteration number"),
-        (again, "bool", "the body takes its condition"),
-        (answer, "bool", "the body returns its condition"),
+        (form.iteration, "int64", "the body takes its iteration number"),
+        (form.condition.body_input, "bool", "the body takes its condition"),
+        (form.condition.body_output, "bool", "the body returns its condition"),
     ):
         found = look.kind(body.scope, name)
         if found and found != expected:
             raise site.error(f"{sentence} ({name!r}) as {found}, not {expected}")
-    states = returned[: len(carried)]
-    check_carried(site, look, body, list(zip(carried, taken, states, strict=True)))
-    _check_collected(site, look, returned[len(carried) :])
-    check_returned(site, look, body, returned)
+    check_carried(site, look)
+    _check_collected(site, look)
+    check_returned(site, look, body, form.body_outputs[1:])
 
 
-def _check_collected(site: CheckedSite, look: Lookup, names: Sequence[str]) -> None:
+def _check_collected(site: CheckedSite, look: Lookup) -> None:
     scope = site.bodies["body"].scope
-    for position, name in enumerate(names):
-        kind = look.no_tensor(scope, name)
+    for position, collected in enumerate(site.form.collected):
+        kind = look.no_tensor(scope, collected.body_output)
         if kind:
             raise site.error(
-                f"collected value {position} ({name!r}) is a {kind}, but only tensors can be "
-                "collected"
+                f"collected value {position} ({collected.body_output!r}) is a {kind}, but only "
+                "tensors can be collected"
             )
 
 
@@ -81,12 +55,14 @@ _THEN, _ELSE = "then_branch", "else_branch"
 
 def _check_if_form(site: CheckedSite) -> None:
     """Both branches exist, take nothing, and return as many values as the node has outputs."""
-    bodies = {name: body_of(site, name) for name in (_THEN, _ELSE) if not site.is_open(name)}
-    for name, body in bodies.items():
-        taken = len(body.heading.taken)
+    bodies = [name for name in (_THEN, _ELSE) if not site.is_open(name)]
+    for name in bodies:
+        graph_of(site.node, name)
+    for name in bodies:
+        taken = len(site.bodies[name].heading.taken)
         if taken:
             raise site.error(f"{name} takes {count(taken, 'input')}, but a branch is fed none")
-    returned = {name: len(body.heading.returned) for name, body in bodies.items()}
+    returned = {name: len(site.bodies[name].heading.returned) for name in bodies}
     if len(set(returned.values())) > 1:
         raise site.error(
             f"{_THEN} returns {count(returned[_THEN], 'value')}, but {_ELSE} "
@@ -116,6 +92,15 @@ def _check_if_types(site: CheckedSite, look: Lookup) -> None:
     check_returned(site, look, then, then.heading.returned)
 
 
+def _check_loop_form(site: CheckedSite) -> None:
+    _ = site.form  # raises
+
+
+def _check_scan_form(site: CheckedSite) -> None:
+    check_stamp(site)
+    _check_loop_form(site)
+
+
 def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
     if is_scan_8(site):
         check_scan_8_types(site, look)
@@ -127,7 +112,7 @@ def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
 _CHECKS: Mapping[
     str, tuple[Callable[[CheckedSite], None], Callable[[CheckedSite, Lookup], None]]
 ] = {
-    "Scan": (check_scan_form, _check_scan_types),
+    "Scan": (_check_scan_form, _check_scan_types),
     "Loop": (_check_loop_form, _check_loop_types),
     "If": (_check_if_form, _check_if_types),
 }
@@ -143,8 +128,12 @@ def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[Checke
 def check_form(sites: Iterable[CheckedSite]) -> None:
     """Check what can be counted; inference may crash on a model that fails here."""
     for site in sites:
-        if not site.is_open(*_OPEN):
+        if site.is_open(*_OPEN):
+            continue
+        try:
             _CHECKS[op_of(site.node)][0](site)
+        except BadModel as error:
+            raise error.at(path=site.place.path) from error.__cause__
 
 
 def tolerated_deviations(sites: Iterable[CheckedSite]) -> Iterator[str]:

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from passes.check.control_flow.carried import check_carried, check_returned, check_tensor_input
-from passes.check.control_flow.scan_form import ScanNames, scan_names
-from passes.check.control_flow.scan_types import check_scanned_types
+from passes.check.control_flow.carried import check_returned
+from passes.check.control_flow.scan_types import check_inputs
 from passes.check.control_flow.site import CheckedSite
 from passes.check.lookup import Lookup
-from passes.check.wording import count
+from passes.errors import count
 
 _Size = tuple[str, int] | None  # a static size, and the value that has it
 
 
 def check_scan_8_types(site: CheckedSite, look: Lookup) -> None:
     """Batch and time agree, lengths are possible, and so are the types inside and outside."""
-    parts = scan_names(site)
-    for name in filter(None, site.node.input):
-        check_tensor_input(site, look, name)
-    _check_ranks(site, look, parts)
-    check_carried(site, look, parts.body, parts.carried)
-    check_scanned_types(site, look, parts)
-    scanned = [outer for outer, _ in parts.scanned]
-    batched = [*scanned, *(initial for initial, _, _ in parts.carried)]
-    batch = _agreed(site, look, batched, 0, "batch")
-    time = _agreed(site, look, scanned, 1, "time")
-    if parts.lengths:
-        _check_lens_shape(site, look, parts.lengths, batch)
-        _check_lens_values(site, look, parts.lengths, time)
-    check_returned(site, look, parts.body, parts.body.heading.returned)
-
-
-def _check_ranks(site: CheckedSite, look: Lookup, parts: ScanNames) -> None:
-    for name, _ in parts.scanned:
+    scanned = [one.tensor for one in site.form.scanned]
+    carried = [one.initial for one in site.form.carried]
+    for name in scanned:
         dims = look.dims(site.scope, name)
         if dims is not None and len(dims) < 2:
             raise site.error(
                 f"{name!r} has rank {len(dims)}, but a scanned input of Scan-8 has a batch and a "
                 "time axis"
             )
-    for name, _, _ in parts.carried:
-        dims = look.dims(site.scope, name)
-        if dims is not None and not dims:
+    for name in carried:
+        if look.dims(site.scope, name) == ():
             raise site.error(
                 f"{name!r} is a scalar, but a carried value of Scan-8 has a batch axis"
             )
+    check_inputs(site, look)
+    batch = _agreed(site, look, [*scanned, *carried], 0, "batch")
+    time = _agreed(site, look, scanned, 1, "time")
+    if lengths := site.form.lengths:
+        _check_lens_shape(site, look, lengths, batch)
+        _check_lens_values(site, look, lengths, time)
+    check_returned(site, look, site.bodies["body"], site.form.body_outputs)
 
 
 def _agreed(site: CheckedSite, look: Lookup, names: list[str], axis: int, what: str) -> _Size:

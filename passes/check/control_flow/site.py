@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from onnx import AttributeProto, NodeProto
 
 from passes.check.graph_declarations import GraphDeclarations, Headings
 from passes.check.node_in_scope import NodeInScope
-from passes.check.wording import count
 from passes.errors import BadModel
-from passes.ir.operators import op_of
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place, Scope
+from passes.loops.form import LoopForm
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class CheckedSite:
     @classmethod
     def of(cls, found: NodeInScope, headings: Headings) -> CheckedSite:
         """A node with its attributes and bodies."""
-        attributes = {attribute.name: attribute for attribute in found.node.attribute[:]}
+        given = reversed(found.node.attribute[:])  # the first of a name counts, as in a LoopForm
+        attributes = {attribute.name: attribute for attribute in given}
         bodies = {str(body.key[-1]): CheckedBody(body, headings[body.key]) for body in found.bodies}
         free = {name for name, attribute in attributes.items() if attribute.ref_attr_name}
         return cls(found, found.opset, attributes, bodies, free)
@@ -63,26 +65,17 @@ class CheckedSite:
         """Return whether the caller of a function chooses one of these attributes."""
         return not self.open.isdisjoint(names)
 
+    @cached_property
+    def form(self) -> LoopForm:
+        """A loop taken apart, with the defaults of attributes that the caller of a function
+        chooses.
 
-def body_of(site: CheckedSite, name: str) -> CheckedBody:
-    """A body that must be there."""
-    if name in site.bodies:
-        return site.bodies[name]
-    if name in site.attributes:
-        raise site.error(f"attribute {name} of {op_of(site.node)} holds no graph")
-    raise site.error(f"{op_of(site.node)} has no {name}")
-
-
-def check_fed(site: CheckedSite, body: CheckedBody, fed: int, meaning: str = "") -> None:
-    """The body takes as many values as the node feeds it."""
-    taken = len(body.heading.taken)
-    if taken != fed:
-        feeds = f"the node feeds {max(fed, 0) or 'none'}{meaning}"
-        raise site.error(f"the body takes {count(taken, 'input')}, but {feeds}")
-
-
-def check_inputs_given(site: CheckedSite, first: int = 0) -> None:
-    """No input from `first` on is omitted."""
-    for position, name in enumerate(site.node.input[:]):
-        if position >= first and not name:
-            raise site.error(f"input {position} of {op_of(site.node)} is empty, but not optional")
+        Raises:
+            BadModel: it has no body, an input is empty, or the counts do not fit.
+        """
+        node = self.node
+        if self.open:
+            node = copied(node)
+            kept = [attribute for attribute in node.attribute if attribute.name not in self.open]
+            replace_all(node.attribute, kept)
+        return LoopForm.from_node(node, self.opset)

@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.moving import Outside, cleaned
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
@@ -58,12 +58,7 @@ class KernelLoop:
                 known.update(kernel.form.reads)
         collected = [one for one in form.collected if one.tensor]
         self._write(outside, [one.body_output for one in collected], written, known)
-        rows = {one.body_output: outside.vectorizer.spread(one.body_output) for one in collected}
-        names = outside.publish()
-        for one in collected:
-            value = names.get(rows[one.body_output], rows[one.body_output])
-            rank = (body.row_rank(one.body_output) or 0) + 1
-            place_rows(author, value, one, rank, turned=one.reversed)
+        names = outside.place(collected)
         for carried in form.carried:
             if carried.final:
                 value = states[carried.body_output]

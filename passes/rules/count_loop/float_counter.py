@@ -9,7 +9,6 @@ from onnx import NodeProto
 
 from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.induction import unchanged
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.operators.comparisons import ORDERINGS
@@ -57,9 +56,9 @@ class _Fixed:
 
     def value(self, name: str) -> Array | None:
         """The value of a scalar float constant, as the body sees it."""
-        same = unchanged(self.form)
-        if name in same:
-            return _single(self.site.constant(same[name].initial))
+        carried = self.form.unchanged.get(name)
+        if carried is not None:
+            return _single(self.site.constant(carried.initial))
         return _single(Integers(self.site, self.form.body).constant_inside(name))
 
     def counter(self, name: str) -> _Counter | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
-from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.moving import Outside, cleaned
 from passes.bodies.recurrences import FINAL_ONLY, Recurrence, Update, check
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, too_large
@@ -96,16 +96,7 @@ class Dissolving:
             raise too_large(body, [position])
 
     def _write_outputs(self, outside: Outside) -> None:
-        outputs = [collected for collected in self.form.collected if collected.tensor]
-        rows = [outside.vectorizer.spread(collected.body_output) for collected in outputs]
-        ranks = [
-            outside.vectorizer.rank(collected.body_output) + 1 if collected.axis else 1
-            for collected in outputs
-        ]
-        names = outside.publish()
-        for collected, value, rank in zip(outputs, rows, ranks, strict=True):
-            value = names.get(value, value)
-            place_rows(self.author, value, collected, rank, turned=collected.reversed)
+        names = outside.place(self.form.collected)
         for carried in self.form.carried:
             if carried.final:
                 self._write_final(outside, names, carried)

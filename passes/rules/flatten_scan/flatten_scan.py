@@ -32,7 +32,7 @@ def flat_body(nest: Nest) -> GraphProto:
     the type of an element of the rows.
     """
     body = copied(nest.inner.body)
-    scoping.rename_captures(body, nest.origins)
+    scoping.rename_captures(body, {name: nest.origin(name) for name in nest.inner.captured})
     _take_constants(body, nest.outer.body)
     elements = {scanned.body_input: grid for scanned, grid in nest.scanned}
     for value in body.input:
@@ -131,7 +131,7 @@ def _flattens(site: Site) -> bool:
 
 
 def _flattened(site: Site) -> Edit:
-    nest = Nest.of(site)
+    nest = Nest(site)
     author = Author.at(site, "scan")
     grids = [grid for _, grid in nest.scanned]
     rows = known_length(site, author, [Scanned(grid.tensor, "", grid.across) for grid in grids])

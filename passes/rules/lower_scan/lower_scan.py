@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.moving import place_rows
 from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
@@ -144,13 +145,10 @@ class _Lowering:
 
     def _place(self, collected: Collected, rows: str) -> None:
         """Reverse rows and move them to the axis on which the Scan collects, where needed."""
-        author = self.author
-        outputs = [collected.tensor]
         if collected.reversed:
             self._refuse_strings(collected)
-            rows = spelling.reversed_rows(author, rows, [] if collected.axis else outputs)
-        if collected.axis:
-            author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(collected))
+        rank = self._rank(collected) if collected.axis else 1
+        place_rows(self.author, rows, collected, rank, turned=collected.reversed)
 
     def _refuse_strings(self, collected: Collected) -> None:
         """Check that rows can be reversed: onnxruntime's Gather copies only their first string."""
@@ -163,7 +161,7 @@ class _Lowering:
                 collected.tensor,
             )
 
-    def _to_axis(self, collected: Collected) -> list[int]:
+    def _rank(self, collected: Collected) -> int:
         element = dims_of(self.site.body_type_of("body", collected.body_output))
         if element is None:
             raise self.site.refused(
@@ -172,8 +170,4 @@ class _Lowering:
                 f"{collected.body_output!r} is neither declared nor inferred",
                 collected.body_output,
             )
-        rank = len(element) + 1
-        axis = collected.axis % rank
-        perm = list(range(1, rank))
-        perm.insert(axis, 0)
-        return perm
+        return len(element) + 1

@@ -137,6 +137,5 @@ def _read(inner: Author, scanned: Scanned, index: str, name: str, site: Site) ->
             scanned.tensor,
         )
     axis = scanned.axis % len(dims)
-    perm = [axis, *(other for other in range(len(dims)) if other != axis)]
-    rows = inner.op("Transpose", scanned.tensor, perm=perm) if axis else scanned.tensor
+    rows = spelling.axis_moved(inner, scanned.tensor, axis, 0, len(dims))
     inner.name_as(spelling.row(inner, rows, index, elem_type), name)

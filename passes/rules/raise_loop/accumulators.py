@@ -85,9 +85,7 @@ class _Finder:
         recognize = {
             "Concat": self._concat,
             "SequenceInsert": self._sequence,
-            "ScatterElements": self._buffer,
             "ScatterND": self._buffer,
-            "Where": self._buffer,
         }.get(op_of(node))
         return None if recognize is None else recognize(carried, position, node)
 

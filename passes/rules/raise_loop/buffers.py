@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.bodies.body_types import BodyTypes
 from passes.analysis.integers.affine import ITERATION, ONE, Affine, single_of
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
@@ -51,14 +49,7 @@ class Buffers:
         return IndexGrids(self.integers, self.types)
 
     def written(self, carried: Carried, node: NodeProto) -> Written | None:
-        """Return the write of a node to a carried buffer in an iteration; None if there is none."""
-        if op_of(node) == "ScatterND":
-            return self._scatter_nd(carried, node)
-        if op_of(node) == "ScatterElements":
-            return self._scatter_elements(carried, node)
-        return self._where(carried, node)
-
-    def _scatter_nd(self, carried: Carried, node: NodeProto) -> Written | None:
+        """Return the write of a ScatterND to a carried buffer; None if it is none."""
         if node.input[0] != carried.body_input or text(node, "reduction", "none") != "none":
             return None
         update, buffer = self.types.dims(node.input[2]), self.types.dims(carried.body_input)
@@ -105,46 +96,6 @@ class Buffers:
             if expands and self._grids.reading.shape(name) != row:
                 return passed[:upto]
             passed.append(name)
-
-    def _scatter_elements(self, carried: Carried, node: NodeProto) -> Written | None:
-        buffer = self.types.dims(carried.body_input)
-        if (
-            node.input[0] != carried.body_input
-            or text(node, "reduction", "none") != "none"
-            or buffer is None
-            or len(buffer) != 1
-        ):
-            return None
-        row = self._row(node.input[1])
-        if row is None or self.types.dims(node.input[2]) != (1,):
-            return None
-        return Written(node.input[2], row, False)
-
-    def _where(self, carried: Carried, node: NodeProto) -> Written | None:
-        """The write Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
-        equal = self.integers.source(node.input[0])
-        buffer, element = self.types.dims(carried.body_input), self.types.dims(node.input[1])
-        if node.input[2] != carried.body_input or equal is None or op_of(equal) != "Equal":
-            return None
-        if buffer is None or element not in ((1, *buffer[1:]), buffer[1:]):
-            return None
-        for rows, index in (equal.input, list(equal.input)[::-1]):
-            row = self._row(index)
-            if row is not None and self._counts_rows(rows, carried, len(buffer)):
-                return Written(node.input[1], row, len(element or ()) == len(buffer) - 1)
-        return None
-
-    def _counts_rows(self, name: str, buffer: Carried, rank: int) -> bool:
-        """Return whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
-        carried = unchanged(self.form).get(name)
-        array = self.site.constant(carried.initial if carried else name)
-        if array is None or (carried is None and not self.integers.is_outer(name)):
-            return False
-        size = self.integers.size(buffer.initial, 0)
-        if size is None or size.number != array.size:
-            return False
-        shaped = (array.size, *(1 for _ in range(rank - 1)))
-        return array.shape == shaped and bool(np.array_equal(array.ravel(), np.arange(array.size)))
 
     def _row(self, name: str) -> Affine | None:
         """A scalar integer that depends on the iteration number."""

@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.body_rows import element_type
 from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -20,7 +21,7 @@ from passes.rules.raise_loop.collected_rows import ScanOutput
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.rules.raise_loop.read_range import ReadRange
-from passes.types.value_types import dims_of, elem_type_of, tensor_type
+from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -337,15 +338,10 @@ class RaisedScan:
     def _slice_type(self, window: ReadRange | None) -> TypeProto:
         if window is None:
             return self.raising.form.head_types[0]
-        tensor, integers = window.read.tensor, self.raising.integers
-        known = self.raising.site.type_of(tensor)
-        sizes = [integers.size(tensor, axis) for axis in range(len(dims_of(known) or ()))]
-        dims = [
-            dim if size is None or size.number is None else size.number
-            for dim, size in zip(dims_of(known) or (), sizes, strict=True)
-        ]
-        del dims[window.read.axis]
-        return tensor_type(elem_type_of(known), tuple(dims))
+        read = Scanned(window.read.tensor, "", window.read.axis)
+        known = element_type(self.raising.site, read)
+        assert known is not None  # a read has a known axis
+        return known
 
     # -- around the body
 

@@ -12,7 +12,7 @@ from passes.analysis.bodies.iteration_reads import find_reads
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.analysis.trip_count.induction import inductions, integers_of, unchanged
+from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
@@ -25,8 +25,6 @@ from passes.rules.raise_loop.read_range import ReadRange, window_of
 from passes.rules.raise_loop.state_guards import without_state_guards
 from passes.types.value_types import Dim, elem_type_of
 
-_WRITES = ("ScatterElements", "ScatterND")
-
 
 def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     """The loop, with the initial value of a buffer read where only its shape is needed.
@@ -38,8 +36,7 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     readers = form.index.readers
     for carried in form.carried:
         writer = form.index.producers.get(form.index.source(carried.body_output))
-        writes = writer is not None and op_of(writer) in _WRITES
-        if writer is None or not writes or writer.input[0] != carried.body_input:
+        if writer is None or op_of(writer) != "ScatterND" or writer.input[0] != carried.body_input:
             continue
         if integers.is_outer(carried.initial):
             found |= dict.fromkeys(
@@ -198,13 +195,12 @@ def _droppable(
 
     readers = site.graph.readers
     read = {window.read.tensor for group in windows for window in group}
-    same = unchanged(form)
     found = {
         induction.carried.body_input
         for induction in inductions(site, form)
         if not readers.get(induction.carried.final)
     }
-    for name, carried in same.items():
+    for name, carried in form.unchanged.items():
         if carried.initial in read or not elem_type_of(site.type_of(carried.initial)):
             found.add(name)
     return frozenset(found)

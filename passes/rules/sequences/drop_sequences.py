@@ -31,7 +31,7 @@ from passes.rules.sequences.elements import (
     slices_of,
     with_numbers,
 )
-from passes.rules.sequences.written_out import map_out, split_up
+from passes.rules.sequences.written_out import split_up
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -57,10 +57,10 @@ def drop_sequences(site: Site) -> Edit:
         y = Identity (c)
         z = Concat <axis = 0> (a, b, c)
 
-    A SplitToSequence becomes a Split, a SequenceMap its body, once for each element, with new
-    names. Of a tensor that is split into all its slices, the number may be unknown: a SequenceAt
-    becomes a Gather, a SequenceLength a size, a ConcatFromSequence the tensor with its axes in
-    another order. What fails on the sequence still fails.
+    A SplitToSequence becomes a Split. Of a tensor that is split into all its slices, the number
+    may be unknown: a SequenceAt becomes a Gather, a SequenceLength a size, a ConcatFromSequence
+    the tensor with its axes in another order. What fails on the sequence still fails. A
+    SequenceMap stays; `convert --opset 16` writes it as a Loop, which can be unrolled.
 
     Refuses:
     - `length-unknown`: it is unknown how many elements a sequence has
@@ -71,10 +71,8 @@ def drop_sequences(site: Site) -> Edit:
     - `used-as-sequence`: an output of the model, a loop, an If or a function needs the sequence
     - `hidden`: a body has another value of the name of an element
     - `keepdims-unclear`: a SplitToSequence into parts of one size has `keepdims = 0`
-    - `lengths-differ`: a SequenceMap reads sequences of different lengths
     - `type-unknown`: the element type of an empty sequence is unknown
     - `zero-size`: before opset 14, elements that are joined may have sizes of 0
-    - `random`: the body of a SequenceMap draws random numbers
     - `attribute-reference`: an attribute of the operator is one of the function around it
     - `too-many-nodes`: the elements would take more nodes than are allowed
     """
@@ -93,8 +91,6 @@ def drop_sequences(site: Site) -> Edit:
                 user = user if isinstance(user, str) else op_of(user)
                 what = f"the sequence or optional {name!r} is needed as it is, by {user}"
                 raise site.refused("used-as-sequence", what, name)
-    if op_of(node) == "SequenceMap":
-        return map_out(site)
     if op_of(node) == "SplitToSequence":
         return _split(site)
     if op_of(node) in CHANGING:

@@ -18,8 +18,9 @@ from passes.operators.table import where
 from passes.rule import NothingToDo, Site, Slot
 from passes.types.value_types import elem_type_of
 
-#: The operators that read or write sequences or optionals, besides those of all types.
-OPERATORS = where(lambda row: row.wraps)
+#: The operators that read or write sequences or optionals, besides those of all types and a
+#: SequenceMap, which reads them as they are.
+OPERATORS = where(lambda row: row.wraps) - {"SequenceMap"}
 #: Those that hand on their first input, a sequence, changed.
 CHANGING = ("SequenceErase", "SequenceInsert")
 
@@ -83,7 +84,7 @@ def _writer(site: Site, integers: Integers, name: str) -> NodeProto:
     if not integers.same_meaning(node, name):
         what = f"the body has other values of the names that {op_of(node)} {name!r} reads"
         raise site.refused("hidden", what, name)
-    if made in ("SequenceMap", "SplitToSequence", "OptionalGetElement"):
+    if made in ("SplitToSequence", "OptionalGetElement"):
         raise NothingToDo  # it is rewritten, or refused, itself
     return node
 

@@ -1,24 +1,16 @@
-"""SplitToSequence and SequenceMap of known lengths, written out as tensors and a sequence of them.
+"""SplitToSequence into a known number of parts, written as a Split and a sequence of its outputs.
 
 The SequenceConstruct after them is removed once its readers read the tensors.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.bodies.copy_budget import allow, refuse_random
-from passes.bodies.iteration import write_iteration
-from passes.bodies.shared_body import SharedBody
-from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.versions import AXES_ARE_INPUTS
-from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
-from passes.rules.sequences.elements import elements_of, with_numbers
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -53,7 +45,7 @@ def split_up(site: Site) -> Edit:
     return Edit(
         tuple(author.nodes),
         tuple(author.constants),
-        note=_count(len(parts), "part"),
+        note=f"{len(parts)} part{'s' * (len(parts) != 1)}",
         context=context_of(site),
     )
 
@@ -105,77 +97,3 @@ def _construct(site: Site, author: Author, name: str, parts: list[str], elem_typ
         raise site.refused(
             "type-unknown", f"{name!r} is empty, of an element type that is unknown", name
         )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
-
-
-def map_out(site: Site) -> Edit:
-    """Write the body of a SequenceMap once for each element.
-
-    Raises:
-        Refused: `length-unknown` and the like, `lengths-differ`, `type-unknown`, `random` or
-            `too-many-nodes`.
-        NothingToDo: an input is rewritten first.
-    """
-    return _Mapping(site).edit()
-
-
-@dataclass(frozen=True)
-class _Mapping:
-    site: Site
-
-    def edit(self) -> Edit:
-        """The nodes for all elements."""
-        site, node = self.site, self.site.node
-        held = {name: elements_of(site, name) for name in node.input if self._is_sequence(name)}
-        count = len(held[node.input[0]].names)
-        for name, elements in held.items():
-            if len(elements.names) != count:
-                raise site.refused(
-                    "lengths-differ",
-                    f"{name!r} has {_count(len(elements.names), 'element')}, "
-                    f"{node.input[0]!r} {count}",
-                    name,
-                )
-        (body,) = [graph for _, graph in scoping.subgraphs(node)]
-        refuse_random(site, body.node if count > 1 else ())
-        allow(site, LoopForm(Kind.LOOP, body), count)
-        author = Author(site.target, site.names, node.name or "map")
-        shared = SharedBody.of(body, author, site.is_visible)
-        author.adopt(shared.nodes, shared.constants)
-        names = scoping.input_names(shared.graph)
-        written = []
-        for index in range(count):
-            fed = [held[name].names[index] if name in held else name for name in node.input]
-            tag = f"it{index}"
-            written.append(
-                write_iteration(author, shared, dict(zip(names, fed, strict=False)), tag)
-            )
-            author.adopt(written[-1].nodes)
-        for position, (name, inner) in enumerate(
-            zip(node.output, scoping.output_names(body), strict=True)
-        ):
-            if name:
-                results = [one.outputs[position] for one in written]
-                elem_type = elem_type_of(site.body_type_of("body", inner))
-                _construct(site, author, name, results, elem_type)
-        behind = {step.output[0]: step for elements in held.values() for step in elements.nodes}
-        annotations = (one for iteration in written for one in iteration.annotations)
-        return Edit(
-            tuple(author.nodes),
-            tuple(author.constants),
-            tuple(value for iteration in written for value in iteration.value_info),
-            note=_count(count, "element"),
-            context=with_numbers(site, behind.values()),
-            annotations=(*shared.annotations, *annotations),
-        )
-
-    def _is_sequence(self, name: str) -> bool:
-        """Return whether an input is a sequence, not a tensor, which every iteration gets."""
-        known = self.site.type_of(name)
-        kind = None if known is None else known.WhichOneof("value")
-        if kind is None and name != self.site.node.input[0]:
-            raise self.site.refused("type-unknown", f"{name!r} may be a sequence or a tensor", name)
-        return kind != "tensor_type"

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.ir.attributes import attribute, has_references, numbers
+from passes.ir.attributes import attribute, has_references
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.types.value_types import dims_of
@@ -101,8 +101,7 @@ def _comes_back(site: Site, source: str, chain: list[NodeProto]) -> bool:
         return False
     sizes = first = sizes_of(dims)
     for node in chain:
-        given = numbers(node, 1, RESHAPING[op_of(node)], site.constant)
-        found = None if given is None else reshaped(node, sizes, given)
+        found = reshaped(node, sizes, site.constant)
         if found is None:
             return False
         sizes = found

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
-from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
+from passes.bodies.moving import Outside, cleaned, remaining_body
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import row_bytes
 from passes.bodies.time_length import Length
@@ -70,7 +70,7 @@ class _BehindTheLoop:
                 outside.inner.op("Identity", tensors[name], outputs=[name])
                 outside.vectorizer.carrying.add(name)
         outside.write(self.nodes)
-        self._place(outside)
+        outside.place(self.direct)
         return cleaned(self.body, self.author, outside, self.nodes, self._note())
 
     def _crossing(self) -> list[str]:
@@ -115,16 +115,6 @@ class _BehindTheLoop:
 
     def _source(self, own: str) -> str:
         return next(node.input[0] for node in self.stay if own in node.output)
-
-    def _place(self, outside: Outside) -> None:
-        """Write the outputs as the loop would have collected them."""
-        outputs = [collected for collected in self.direct if collected.tensor]
-        spread = [outside.vectorizer.spread(collected.body_output) for collected in outputs]
-        rows = [self.body.row_rank(one.body_output) if one.axis else 0 for one in outputs]
-        names = outside.publish()
-        for collected, value, rank in zip(outputs, spread, rows, strict=True):
-            value, rank = names.get(value, value), (rank or 0) + 1
-            place_rows(self.author, value, collected, rank, turned=collected.reversed)
 
     def _note(self) -> str:
         count = len(self.nodes)

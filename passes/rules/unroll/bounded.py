@@ -14,7 +14,7 @@ from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Claim, Edit, Limit, Site
 from passes.rules.unroll.trip_bounds import Bound
-from passes.rules.unroll.unrolling import Unrolling
+from passes.rules.unroll.unrolling import Outputs, Unrolling
 from passes.types.value_types import elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -64,13 +64,15 @@ class Bounded(Unrolling, ABC):
         rows."""
         author = self.author
         author.adopt(self.body.nodes, self.body.constants)
-        states = [carried.initial for carried in self.form.carried]
+        states = self.initials
         going = self._both([self._scalar(self.initial)], 0)
         flags = []
         for index in range(self.trips):
             flags.append(going)
-            states, go_on = self._step(index, going, states)
-            going = self._both(self._still(going, go_on), index + 1)
+            done = self._step(index, going, states) if going else self._run(author, index, states)
+            states = done.states
+            self._keep(done.rows)
+            going = self._both(self._still(going, done.go_on), index + 1)
         if not self.bound.promised:
             self._finish(states, flags, "")
             return replace(self._cleaned(note), claim=Claim(limit=Limit(self.trips)))
@@ -110,35 +112,21 @@ class Bounded(Unrolling, ABC):
         return author.op("Add", count, author.ints(certain)) if certain else count
 
     @abstractmethod
-    def _step(self, index: int, going: str, states: list[str]) -> tuple[list[str], str]:
-        """Write iteration `index`, which takes place if `going` holds (always if that is empty).
+    def _step(self, index: int, going: str, states: list[str]) -> Outputs:
+        """Write iteration `index`, which takes place if `going` holds; what it collects counts only
+        then."""
 
-        Returns the states after it and the body's condition, a scalar; what it
-        collects is added to `collected`, each a row [1, ...] that counts only if it took place.
-        """
-
-    def _flat(self, index: int, states: list[str]) -> tuple[list[str], list[str], str]:
-        """Write an iteration unconditionally: its states, its rows and its condition."""
-        written = self._written(self.author, f"it{index}", self._number(index), states)
-        self.value_info += written.value_info
-        self.annotations += written.annotations
-        count = 1 + len(states)
-        rows = [spelling.unsqueeze(self.author, output, 0) for output in written.outputs[count:]]
-        return written.outputs[1:count], rows, self._condition(self.author, written.outputs[0])
-
-    def _condition(self, author: Author, name: str) -> str:
-        """The body's condition, a scalar; "" where it is ignored."""
+    def _run(self, author: Author, index: int, states: list[str]) -> Outputs:
+        """Write an iteration unconditionally; its condition is a scalar, "" where it is ignored."""
         assert self.form.condition is not None
+        done = self.iteration(author, f"it{index}", self._number(index), states, lifted=True)
         known = self.site.body_type_of("body", self.form.condition.body_output)
-        return spelling.scalar(author, name, known) if self.ends else ""
+        go_on = spelling.scalar(author, done.go_on, known) if self.ends else ""
+        return replace(done, go_on=go_on)
 
     def _still(self, going: str, go_on: str) -> list[str]:
         """The conditions for going on after an iteration, besides M."""
         return [going, go_on]
-
-    def _keep(self, rows: Sequence[str]) -> None:
-        for kept, row in zip(self.collected, rows, strict=True):
-            kept.append(row)
 
     def _both(self, conditions: Sequence[str], index: int) -> str:
         """Return whether iteration `index` takes place, by these conditions and by M; "" for
@@ -152,17 +140,14 @@ class Bounded(Unrolling, ABC):
 class Masked(Bounded):
     """Runs every iteration, and selects its results only where the loop had not ended."""
 
-    def _step(self, index: int, going: str, states: list[str]) -> tuple[list[str], str]:
+    def _step(self, index: int, going: str, states: list[str]) -> Outputs:
         """Write an iteration, and choose between its states and those before it."""
-        news, rows, go_on = self._flat(index, states)
-        self._keep(rows)
-        if not going:
-            return news, go_on
+        done = self._run(self.author, index, states)
         chosen = [
             self._chosen(position, index, going, new, old)
-            for position, (new, old) in enumerate(zip(news, states, strict=True))
+            for position, (new, old) in enumerate(zip(done.states, states, strict=True))
         ]
-        return chosen, go_on
+        return replace(done, states=chosen)
 
     def _chosen(self, position: int, index: int, going: str, new: str, old: str) -> str:
         if new == old:

@@ -57,7 +57,18 @@ def _size(dim: Dim) -> Dim:
     return dim if isinstance(dim, int) else None
 
 
-def refuse_uncopied(site: Site, carried: Carried) -> None:
+def refuse_states(site: Site, form: LoopForm) -> None:
+    """Refuse states that no If of this opset can return.
+
+    Raises:
+        Refused: `old-if`, `not-a-tensor`.
+    """
+    _refuse_changing_states(site, form)
+    for carried in form.carried:
+        _refuse_uncopied(site, carried)
+
+
+def _refuse_uncopied(site: Site, carried: Carried) -> None:
     """Refuse a sequence or optional that Identity, and so a branch, cannot copy.
 
     Raises:
@@ -81,7 +92,7 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
         site.need_opset(SHAPES_MAY_DIFFER, lacks, code="old-if")
 
 
-def refuse_changing_states(site: Site, form: LoopForm) -> None:
+def _refuse_changing_states(site: Site, form: LoopForm) -> None:
     """Refuse states that may change their shape, by an If whose branches must have one shape.
 
     Raises:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
+from onnx import GraphProto, TypeProto, helper
 
-from passes.analysis.bodies.liveness import doubts_of
-from passes.bodies.iteration import Iteration, write_iteration
-from passes.bodies.shared_body import SharedBody
-from passes.ir import scope as scoping
-from passes.ir.protos import named
-from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
+from passes.ir.protos import changed, named
+from passes.loops.form import Collected, LoopForm
 from passes.rule import Edit, Site
 from passes.rules.unroll.remaining import remaining_body
+from passes.rules.unroll.unrolling import Unrolling, part_of_loop
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -80,20 +77,15 @@ def _branch(label: str, write: Callable[[Author], str]) -> Branch:
 PARTIAL_KEY = "passes.factor"
 
 
-class Partial:
+class Partial(Unrolling):
     """Writes both loops in place of a site's node."""
 
     def __init__(self, site: Site, form: LoopForm, factor: int) -> None:
-        self.site = site
+        super().__init__(site, form, factor)
         self.factor = factor
-        self.author = Author.at(site, "loop")
-        self.body = SharedBody.of(form.body, self.author, site.is_visible)
-        self.form = replace(form, body=self.body.graph, constant_inputs=())
-        self.doubts: set[str] = set()  # what may fail, by its names in a round
-        self._doubts = doubts_of(site, form)
-        self.true = spelling.true(self.author, form.condition_rank)
+        self._symbols = frozenset()  # a size may differ between rounds
 
-    def edit(self) -> Edit:
+    def edit(self, note: str) -> Edit:
         """Write the loops, and put what they collected in order."""
         author = self.author
         author.adopt(self.body.nodes, self.body.constants)
@@ -110,7 +102,7 @@ class Partial:
         return Edit(
             tuple(author.nodes),
             tuple(author.constants),
-            note=f"{self.factor} iterations at a time",
+            note=note,
             annotations=self.body.annotations,
         )
 
@@ -130,31 +122,18 @@ class Partial:
             [fresh(f"{collected.body_output}/it{copy}/rows") for copy in range(self.factor)]
             for collected in form.collected
         ]
-        body, names = self._round()
-        count = 1 + len(states)
-        carried = [
-            Carried(carried.initial, inside, outside, final)
-            for carried, inside, outside, final in zip(
-                form.carried, scoping.input_names(body)[2:], names[1:count], states, strict=True
-            )
-        ]
-        flat = [name for parts in rows for name in parts]
-        collected = tuple(map(Collected, names[count:], flat))
-        inputs = scoping.input_names(body)
-        loop = LoopForm(
-            Kind.LOOP,
-            body,
-            tuple(carried),
-            collected=collected,
-            trip_count=rounds,
-            condition=Condition("", inputs[1], names[0]),
-            iteration=inputs[0],
-        )
-        self._adopt(loop.to_node(), "rounds")
+        outputs = [*states, *(name for parts in rows for name in parts)]
+        self._write_loop("rounds", [rounds, "", *self.initials], outputs, self._round())
         return states, rows
 
-    def _round(self) -> tuple[GraphProto, list[str]]:
-        """The body of that loop, and the names of its outputs."""
+    def _write_loop(
+        self, part: str, inputs: list[str], outputs: list[str], body: GraphProto
+    ) -> None:
+        node = changed(self.site.node, {"body": body}, inputs=inputs, outputs=outputs)
+        self.author.adopt([part_of_loop(node, part, {PARTIAL_KEY: f"{self.factor}"})])
+
+    def _round(self) -> GraphProto:
+        """The body of that loop."""
         inner = self.author.inside(f"{self.author.prefix}/round")
         number, go = inner.fresh("number"), inner.fresh("go")
         inputs = [
@@ -162,10 +141,13 @@ class Partial:
             *(named(value, inner.fresh(value.name)) for value in self.body.graph.input[2:]),
         ]
         first = inner.op("Mul", number, inner.int(self.factor))
-        states, collected, types_inside = self._copies(
-            inner, first, [value.name for value in inputs[2:]]
-        )
-        results = [go, *states, *collected]
+        states = [value.name for value in inputs[2:]]
+        for copy in range(self.factor):
+            number = inner.op("Add", first, inner.int(copy)) if copy else first
+            done = self.iteration(inner, f"it{copy}", number, states)
+            states = done.states
+            self._keep(done.rows)
+        results = [go, *states, *(row for rows in self.collected for row in rows)]
         declared = list(self.body.graph.output)
         types = [inputs[1], *declared[1 : 1 + len(states)]]
         for value in declared[1 + len(states) :]:
@@ -181,57 +163,23 @@ class Partial:
         ).clean()
         nodes, names = without_copies(nodes, names)
         outputs = [named(value, name) for value, name in zip(types, names, strict=True)]
-        defined = {name for node in nodes for name in node.output}.difference(names)
+        defined = {name for node in nodes for name in node.output}
         plain = f"{self.body.graph.name or 'body'}_rounds"
-        known = [value for value in types_inside if value.name in defined]
-        return helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known), names
-
-    def _copies(
-        self, inner: Author, first: str, states: Sequence[str]
-    ) -> tuple[list[str], list[str], list[ValueInfoProto]]:
-        """The iterations of a round: the states after it, what each collected, by value, and
-        the types that the body declares."""
-        names = scoping.input_names(self.body.graph)
-        current = list(states)
-        collected: list[list[str]] = [[] for _ in self.form.collected]
-        types: list[ValueInfoProto] = []
-        for copy in range(self.factor):
-            number = inner.op("Add", first, inner.int(copy)) if copy else first
-            values = [number, self.true, *current]
-            written = self._iteration(inner, dict(zip(names, values, strict=True)), copy)
-            types += written.value_info
-            self.doubts.update(written.names[name] for name in self._doubts)
-            current = written.outputs[1 : 1 + len(states)]
-            for kept, name in zip(collected, written.outputs[1 + len(states) :], strict=True):
-                kept.append(name)
-        return current, [name for parts in collected for name in parts], types
-
-    def _iteration(self, inner: Author, inputs: dict[str, str], copy: int) -> Iteration:
-        written = write_iteration(inner, self.body, inputs, f"it{copy}")
-        inner.adopt(written.nodes)
-        return written
+        inside = defined.difference(names)
+        known = [value for value in self.value_info if value.name in inside]
+        graph = helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known)
+        kept = [one for one in self.annotations if one.tensor_name in defined]
+        graph.quantization_annotation.extend(kept)
+        return graph
 
     def _rest(self, rest: str, done: str, states: Sequence[str]) -> list[str]:
         """Write the loop over the remaining iterations; returns what it collected."""
         inner = self.author.inside(f"{self.author.prefix}/rest")
-        graph = remaining_body(inner, self.form, self.body, "rest", first=done, counted=True)
-        rows = [
-            self.author.fresh(f"{collected.body_output}/rest") for collected in self.form.collected
-        ]
+        body = remaining_body(self, inner, first=done, counted=True)
+        rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
         finals = [carried.final or self.author.fresh("unused") for carried in self.form.carried]
-        node = helper.make_node("Loop", [rest, "", *states], [*finals, *rows], body=graph)
-        self._adopt(node, "rest")
+        self._write_loop("rest", [rest, "", *states], [*finals, *rows], body)
         return rows
-
-    def _adopt(self, node: NodeProto, what: str) -> None:
-        source = self.site.node
-        if source.name:
-            node.name = f"{source.name}/{what}"
-        if source.doc_string:
-            node.doc_string = source.doc_string
-        node.metadata_props.extend(source.metadata_props)
-        node.metadata_props.add(key=PARTIAL_KEY, value=f"{self.factor}")
-        self.author.adopt([node])
 
     def _rows_type(self, collected: Collected) -> TypeProto:
         """The type of collected rows; its sizes are not known in both branches."""

@@ -14,11 +14,7 @@ from passes.ir.operators import is_loop_9
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Claim, Edit, Limit, Site, register
-from passes.rules.unroll.branch_types import (
-    refuse_changing_states,
-    refuse_two_shapes,
-    refuse_uncopied,
-)
+from passes.rules.unroll.branch_types import refuse_states, refuse_two_shapes
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.peeling import PEELED_KEY, Peeling
 from passes.rules.unroll.unrolling import Unrolling
@@ -112,10 +108,9 @@ def _refuse(site: Site, form: LoopForm, count: TripCount, last: bool) -> None:
         raise site.refused("endless", "the loop has no trip count and nothing ends it")
     if (count.static or 0) < 2:
         refuse_two_shapes(site, form)
-    if not count.evidently_runs and form.trip_count:
+    if count.evidently_runs:
+        return
+    if form.trip_count:
         lacks = f"compares no integers, and {form.trip_count!r} may be 0"
         site.need_opset(LESS_TAKES_INTEGERS, lacks, form.trip_count)
-    if not count.evidently_runs:
-        refuse_changing_states(site, form)
-        for carried in form.carried:
-            refuse_uncopied(site, carried)
+    refuse_states(site, form)

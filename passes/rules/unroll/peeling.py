@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from onnx import NodeProto, helper
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.ir.operators import op_of
+from passes.ir.protos import changed
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Site
-from passes.rules.unroll.branch_types import rows_type, state_type
+from passes.rules.unroll.branch_types import rows_type
+from passes.rules.unroll.either_way import either_way, skipped
 from passes.rules.unroll.remaining import remaining_body
-from passes.rules.unroll.unrolling import Unrolling
+from passes.rules.unroll.unrolling import Outputs, Unrolling, part_of_loop
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -21,68 +19,11 @@ from passes.writing.branches import Branch, Results, either
 from passes.writing.draft import ITERATION_KEY
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 
-
-@dataclass(frozen=True)
-class Outputs:
-    """The outputs of a loop, or of a part of it: states, and rows by collected output."""
-
-    states: list[str]
-    rows: list[str]
-
-
-Write = Callable[[Author], Outputs]
-
-
-class EitherWay(Unrolling):
-    """Writes iterations that may not take place."""
-
-    def _either(
-        self, author: Author, condition: str, then: Write, other: Write, name: str
-    ) -> Outputs:
-        """Write an If with two ways to compute states and rows."""
-        types = [state_type(self.site, carried) for carried in self.form.carried]
-        types += [rows_type(self.site, self.form, collected) for collected in self.form.collected]
-        names = [
-            self.author.fresh(f"{carried.body_output}/{name}") for carried in self.form.carried
-        ]
-        rows = [
-            self.author.fresh(f"{collected.body_output}/{name}")
-            for collected in self.form.collected
-        ]
-        either(
-            author,
-            condition,
-            {
-                "then_branch": Branch(name, self._apart(then), name=name),
-                "else_branch": Branch(f"not_{name}", self._apart(other), True, f"not_{name}"),
-            },
-            [*names, *rows],
-            types,
-            purpose=HANDLE_NO_TRIPS,
-            cleaning=self._cleaning,
-            iteration=name,
-        )
-        return Outputs(names, rows)
-
-    def _apart(self, write: Write) -> Callable[[Author], Results]:
-        """A writer of a branch that keeps the types and annotations of its values to itself."""
-
-        def written(inner: Author) -> Results:
-            outside, annotated = self.value_info, self.annotations
-            self.value_info, self.annotations = [], []
-            outputs = write(inner)
-            results = Results([*outputs.states, *outputs.rows], self.value_info, self.annotations)
-            self.value_info, self.annotations = outside, annotated
-            return results
-
-        return written
-
-
 #: The metadata key of loops of which an iteration was peeled; its value is which one.
 PEELED_KEY = "passes.peeled"
 
 
-class Peeling(EitherWay):
+class Peeling(Unrolling):
     """Writes the iteration and the loop in place of a site's node."""
 
     def __init__(self, site: Site, form: LoopForm, count: TripCount, *, last: bool) -> None:
@@ -100,12 +41,9 @@ class Peeling(EitherWay):
         if self.count.evidently_runs:
             outputs = self._both(author)
         else:
-            outputs = self._either(author, self._started(), self._both, self._none, "runs")
-        finals = [carried.final for carried in self.form.carried]
-        finals += [collected.tensor for collected in self.form.collected]
-        for value, name in zip((*outputs.states, *outputs.rows), finals, strict=True):
-            if name:
-                author.op("Identity", value, outputs=[name])
+            outputs = self._either("runs", self._started(), self._both, author, self.initials)
+        for value, name in zip(outputs.names, self.form.outputs, strict=True):
+            self._hand_on(value, name, "")
         return self._cleaned(note)
 
     def _length_of_loop(self) -> str:
@@ -138,23 +76,15 @@ class Peeling(EitherWay):
                 parts.append(author.op("Less", author.int(0), self.length))
             return spelling.both(author, parts)
 
-    def _none(self, author: Author) -> Outputs:
-        """The outputs of the loop where it does not run."""
-        return Outputs(
-            [carried.initial for carried in self.form.carried],
-            [self._nothing(author, collected) for collected in self.form.collected],
-        )
-
     def _both(self, author: Author) -> Outputs:
         """Write the iteration and the loop, where at least one iteration runs."""
-        states = [carried.initial for carried in self.form.carried]
         if self.last:
-            loop = self._loop(author, states, "")
-            peeled, _ = self._peeled(author, loop.states, self._before(author, self.length))
+            loop = self._loop(author, self.initials, "")
+            peeled = self._peeled(author, loop.states, self._before(author, self.length))
             return Outputs(peeled.states, self._joined(author, loop.rows, peeled.rows))
         number = self.author.int(0) if self.form.condition else ""
-        peeled, go_on = self._peeled(author, states, number)
-        loop = self._loop(author, peeled.states, go_on)
+        peeled = self._peeled(author, self.initials, number)
+        loop = self._loop(author, peeled.states, peeled.go_on)
         return Outputs(loop.states, self._joined(author, peeled.rows, loop.rows))
 
     def _before(self, author: Author, number: str) -> str:
@@ -165,28 +95,15 @@ class Peeling(EitherWay):
             return self.author.int(self.count.static - 1)
         return author.op("Sub", number, self.author.int(1))
 
-    def _peeled(self, author: Author, states: list[str], number: str) -> tuple[Outputs, str]:
-        """Write the iteration: its outputs, each row [.., 1, ..], and its condition."""
+    def _peeled(self, author: Author, states: list[str], number: str) -> Outputs:
+        """Write the iteration."""
         elements = [
             spelling.squeeze(author, self._part(author, scanned, peeled=True), scanned.axis)
             for scanned in self.form.scanned
         ]
         tag = "last" if self.last else "first"
-        written = self._written(author, tag, number, states, elements)
-        self.value_info += written.value_info
-        self.annotations += written.annotations
-        go_on = written.outputs[0] if self.form.condition else ""
-        results = written.outputs[1:] if self.form.condition else written.outputs
-        count = len(states)
-        after = [
-            self._kept_shape(author, position, new, old)
-            for position, (new, old) in enumerate(zip(results[:count], states, strict=True))
-        ]
-        rows = [
-            spelling.unsqueeze(author, row, collected.axis)
-            for collected, row in zip(self.form.collected, results[count:], strict=True)
-        ]
-        return Outputs(after, rows), go_on
+        number = number and spelling.of_rank(author, number, self.form.iteration_rank)
+        return self.iteration(author, tag, number, states, elements, lifted=True)
 
     def _part(self, author: Author, scanned: Scanned, *, peeled: bool) -> str:
         """The slice of a scanned tensor that the iteration reads, or the rest of it."""
@@ -203,40 +120,41 @@ class Peeling(EitherWay):
         def run(inner: Author) -> Outputs:
             return self._run(inner, states, go_on)
 
-        def skip(inner: Author) -> Outputs:
-            return Outputs(
-                states, [self._nothing(inner, collected) for collected in self.form.collected]
-            )
-
         if self.form.kind is Kind.LOOP or self.more_follow:
             return run(author)
         with author.serving(HANDLE_NO_TRIPS):
             more = author.op("Less", self.author.int(1), self.length)
-        return self._either(author, more, run, skip, "more")
+        return self._either("more", more, run, author, states)
+
+    def _either(
+        self,
+        name: str,
+        condition: str,
+        run: Callable[[Author], Outputs],
+        author: Author,
+        states: list[str],
+    ) -> Outputs:
+        """Write an If that runs iterations, or passes on the `states`."""
+
+        def skip(inner: Author) -> Outputs:
+            return skipped(self, inner, states)
+
+        outputs = Outputs.of(self.form, lambda one: self.author.fresh(f"{one}/{name}"))
+        ways = {name: run, f"not_{name}": skip}
+        return either_way(self, author, condition, ways, outputs, HANDLE_NO_TRIPS)
 
     def _run(self, author: Author, states: list[str], go_on: str) -> Outputs:
         """Write the loop, its iterations counted from 1 where the first one was peeled."""
         form, source = self.form, self.site.node
         inner = author.inside(f"{author.prefix}/rest")
         offset = self.author.int(1) if form.condition and not self.last else ""
-        body = remaining_body(inner, form, self.body, "rest", first=offset)
-        node = NodeProto(op_type=op_of(source), doc_string=source.doc_string)
-        node.name = f"{source.name}/rest" if source.name else ""
-        node.attribute.extend(
-            attribute for attribute in source.attribute if attribute.name != "body"
-        )
-        node.attribute.append(helper.make_attribute("body", body))
-        node.metadata_props.extend(source.metadata_props)
-        node.metadata_props.add(key=ITERATION_KEY, value="rest")
-        node.metadata_props.add(key=PEELED_KEY, value="last" if self.last else "first")
-        fed = [*states, *(self._part(author, scanned, peeled=False) for scanned in form.scanned)]
-        node.input.extend([*self._head(author, go_on), *fed])
-        outputs = Outputs(
-            [self.author.fresh(f"{carried.body_output}/rest") for carried in form.carried],
-            [self.author.fresh(f"{collected.body_output}/rest") for collected in form.collected],
-        )
-        node.output.extend([*outputs.states, *outputs.rows])
-        author.adopt([node])
+        body = remaining_body(self, inner, first=offset)
+        rests = [self._part(author, scanned, peeled=False) for scanned in form.scanned]
+        inputs = [*self._head(author, go_on), *states, *rests]
+        outputs = Outputs.of(form, lambda name: self.author.fresh(f"{name}/rest"))
+        node = changed(source, {"body": body}, inputs=inputs, outputs=outputs.names)
+        marks = {ITERATION_KEY: "rest", PEELED_KEY: "last" if self.last else "first"}
+        author.adopt([part_of_loop(node, "rest", marks)])
         return outputs
 
     def _head(self, author: Author, go_on: str) -> list[str]:
@@ -287,6 +205,6 @@ class Peeling(EitherWay):
             [joined],
             [rows_type(self.site, self.form, collected)],
             purpose=HANDLE_NO_TRIPS,
-            cleaning=self._cleaning,
+            cleaning=self.cleaning,
         )
         return joined

@@ -114,9 +114,8 @@ def _objection(site: Site, form: LoopForm) -> Refused | None:
     for carried in form.carried:
         known = site.body_type_of("body", carried.body_input)
         if not elem_type_of(known) or carried.body_input in changing:
-            return _because(
-                f"{carried.body_input!r} may change its shape", site, carried.body_input
-            )
+            why = f"{carried.body_input!r} may change its shape"
+            return site.refused("not-speculatable", why, carried.body_input)
     level = NestedGraph.of(site, form.body, "body")
     culprits = failing_on_other_values(form.body, level.known)
     if not culprits and not TripCount(site, form).evidently_runs:
@@ -129,7 +128,8 @@ def _objection(site: Site, form: LoopForm) -> Refused | None:
         return None
     ops = ", ".join(sorted({op_of(node) for node in culprits}))
     names = (name for node in culprits for name in node.output if name)
-    return _because(f"{ops} may fail where the loop has ended", site, *names)
+    why = f"{ops} may fail where the loop has ended"
+    return site.refused("not-speculatable", why, *names)
 
 
 def _changing(site: Site, form: LoopForm) -> Set[str]:
@@ -140,7 +140,3 @@ def _changing(site: Site, form: LoopForm) -> Set[str]:
     if trusted or all(body_facts.keeps_shape(site, form, symbols=False).values()):
         return changing
     return changing | may_change(site, form)
-
-
-def _because(why: str, site: Site, *culprits: str) -> Refused:
-    return site.refused("not-speculatable", why, *culprits)

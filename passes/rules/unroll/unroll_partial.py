@@ -72,7 +72,7 @@ def unroll_partial(site: Site) -> Edit:
     site.need_opset(LESS_TAKES_INTEGERS, "compares no integers, to divide the trip count")
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)
-    edit = Partial(site, form, factor).edit()
+    edit = Partial(site, form, factor).edit(f"{factor} iterations at a time")
     initial = form.condition.initial if form.condition else ""
     # the condition is true because of the iterations before
     return replace(edit, context=context_of(site)) if initial else edit

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import TensorAnnotation, TypeProto, ValueInfoProto, helper
+from onnx import NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.integers.exactness import Array
-from passes.bodies.iteration import Iteration, write_iteration
+from passes.bodies.iteration import write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -54,6 +54,36 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
     return author.value(np.zeros(shape, dtype), "empty")
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What iterations return: states, and what they collect, by collected output; `go_on` is the
+    condition of a Loop, where it is needed."""
+
+    states: list[str]
+    rows: list[str]
+    go_on: str = ""
+
+    @classmethod
+    def of(cls, form: LoopForm, name: Callable[[str], str], go_on: str = "") -> Outputs:
+        """Outputs whose names are made of those of the body."""
+        states = [name(carried.body_output) for carried in form.carried]
+        return cls(states, [name(collected.body_output) for collected in form.collected], go_on)
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, in the order of a loop."""
+        return [*self.states, *self.rows, *filter(None, [self.go_on])]
+
+
+def part_of_loop(node: NodeProto, part: str, marks: Mapping[str, str]) -> NodeProto:
+    """The copy of a loop that runs a part of its iterations, named after it, and marked in its
+    metadata."""
+    node.name = node.name and f"{node.name}/{part}"
+    for key, value in marks.items():
+        node.metadata_props.add(key=key, value=value)
+    return node
+
+
 class Unrolling:
     """Writes `trips` iterations of a loop in place of its node.
 
@@ -70,7 +100,8 @@ class Unrolling:
         self.trips = trips
         self.author = Author.at(site)
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
-        self.form = replace(form, body=self.body.graph)
+        self.form = replace(form, body=self.body.graph, constant_inputs=())
+        self.initials = [carried.initial for carried in form.carried]
         self.value_info: list[ValueInfoProto] = []
         self.annotations: list[TensorAnnotation] = list(self.body.annotations)
         self.collected: list[list[str]] = [[] for _ in form.collected]
@@ -100,9 +131,12 @@ class Unrolling:
         author.adopt(self.body.nodes, self.body.constants)
         agree = self._lengths_agree()
         elements = [self._elements(scanned) for scanned in form.scanned]
-        states = [carried.initial for carried in form.carried]
+        states = self.initials
         for index in range(self.trips):
-            states = self._iteration(index, states, [element[index] for element in elements])
+            read = [element[index] for element in elements]
+            done = self.iteration(author, f"it{index}", self._number(index), states, read)
+            states = done.states
+            self._keep(done.rows)
         for carried, state in zip(form.carried, states, strict=True):
             self._hand_on(state, carried.final, agree)
         for collected, rows in zip(form.collected, self.collected, strict=True):
@@ -138,43 +172,47 @@ class Unrolling:
             extras=self.author.extras(nodes),
         )
 
-    def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
-        """Write one iteration; returns its states."""
-        written = self._written(self.author, f"it{index}", self._number(index), states, elements)
-        self.value_info += written.value_info
-        self.annotations += written.annotations
-        results = written.outputs[1:] if self.form.condition else written.outputs
-        for kept, name in zip(self.collected, results[len(states) :], strict=True):
-            kept.append(name)
-        return [
-            self._kept_shape(self.author, position, new, old)
-            for position, (new, old) in enumerate(zip(results, states, strict=False))
-        ]
-
-    def _written(
+    def iteration(
         self,
         author: Author,
         tag: str,
         number: str,
         states: Sequence[str],
         elements: Sequence[str] = (),
-    ) -> Iteration:
-        """Write the nodes of one iteration; a Loop's has a number."""
+        *,
+        lifted: bool = False,
+    ) -> Outputs:
+        """Write one iteration, whose `number` has the rank that the body declares; its rows are
+        [.., 1, ..] if they are `lifted`."""
         form = self.form
-        fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
-        head = []
-        if form.condition:
-            number = number and spelling.of_rank(self.author, number, form.iteration_rank)
-            head = [number, spelling.true(self.author, form.condition_rank)]
-        inputs = dict(zip(fed, [*head, *states, *elements], strict=True))
+        head = [number, spelling.true(self.author, form.condition_rank)] if form.condition else []
+        inputs = dict(zip(form.body_inputs, [*head, *states, *elements], strict=True))
         written = write_iteration(author, self.body, inputs, tag, self._symbols)
         author.adopt(written.nodes)
+        self.value_info += written.value_info
+        self.annotations += written.annotations
         self.doubts.update(written.names[name] for name in self._doubts)
         if self._shapes:
             names = written.names.items()
             self._origin.update((new, old) for old, new in names if old not in inputs)
-            self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
-        return written
+            read = [scanned.body_input for scanned in form.scanned]
+            self._origin.update(zip(elements, read, strict=True))
+        go_on, *results = written.outputs if form.condition else ("", *written.outputs)
+        after = [
+            self._kept_shape(author, position, new, old)
+            for position, (new, old) in enumerate(zip(results, states, strict=False))
+        ]
+        rows = results[len(states) :]
+        if lifted:
+            rows = [
+                spelling.unsqueeze(author, row, collected.axis)
+                for collected, row in zip(form.collected, rows, strict=True)
+            ]
+        return Outputs(after, rows, go_on)
+
+    def _keep(self, rows: Sequence[str]) -> None:
+        for kept, row in zip(self.collected, rows, strict=True):
+            kept.append(row)
 
     def _kept_shape(self, author: Author, position: int, new: str, old: str) -> str:
         """The state, or a failure where it changes its shape, as a Scan fails."""
@@ -184,7 +222,7 @@ class Unrolling:
         return guards.kept_state(author, self.site, carried, new, old)
 
     @property
-    def _cleaning(self) -> Cleaning:
+    def cleaning(self) -> Cleaning:
         """Return the facts for the branches that contain iterations."""
         return Cleaning(self._known, self._type_of, self.doubts)
 
@@ -193,8 +231,9 @@ class Unrolling:
         return self.site.assumes("valid-inputs")
 
     def _number(self, index: int) -> str:
-        """The number of an iteration; "" where nothing uses it."""
-        return self.author.int(index) if self._counts else ""
+        """The number of an iteration, as its body reads it; "" where nothing uses it."""
+        number = self.author.int(index) if self._counts else ""
+        return number and spelling.of_rank(self.author, number, self.form.iteration_rank)
 
     def _lengths_agree(self) -> str:
         """A condition: that all scanned lengths are the trip count; "" where that is known."""
@@ -242,14 +281,10 @@ class Unrolling:
 
     def _stacked(self, collected: Collected, rows: Sequence[str]) -> str:
         if not rows:
-            return self._nothing(self.author, collected)
+            return empty_rows(self.author, self.site, self.form, collected)
         ordered = reversed(rows) if collected.reversed else rows
         lifted = [spelling.unsqueeze(self.author, row, collected.axis) for row in ordered]
         return spelling.joined(self.author, lifted, collected.axis)
-
-    def _nothing(self, author: Author, collected: Collected) -> str:
-        """A collected output of no iterations."""
-        return empty_rows(author, self.site, self.form, collected)
 
     def _type_of(self, name: str) -> TypeProto | None:
         """The type of a value; None where it may differ between iterations."""

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.vectorize.axes import moved, shifted
+from passes.vectorize.axes import shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -28,9 +28,11 @@ def taken(ctx: Vectorizer, data: str, indices: str, axis: int) -> str:
     count = ctx.rank(indices)
     if not ctx.carries(data):
         found = ctx.op("Gather", data, indices, axis=axis)
-        return moved(ctx, found, axis, 0, rank + count)  # [before, B, indices, behind]
+        return spelling.axis_moved(
+            ctx, found, axis, 0, rank + count
+        )  # [before, B, indices, behind]
     index = spelling.unsqueeze(ctx, _int64(ctx, indices), -1)
-    places = moved(ctx, data, axis + 1, 1, rank + 1)
+    places = spelling.axis_moved(ctx, data, axis + 1, 1, rank + 1)
     found = ctx.op("GatherND", places, index, batch_dims=1)  # [B, indices, before, behind]
     if not (axis and count):
         return found

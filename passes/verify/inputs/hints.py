@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
-from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.model import Model
@@ -87,7 +86,7 @@ def _multipliers(model: Model, scope: Scope, known: _Known) -> Iterator[tuple[So
         entering = _Known()
         if is_loop(node):
             form = LoopForm.from_node(node, model.opset())
-            outer = {name: one.initial for name, one in unchanged(form).items()}
+            outer = {name: one.initial for name, one in form.unchanged.items()}
             outer |= {one.body_input: one.tensor for one in form.scanned}
             entering |= dict.fromkeys({one.body_input for one in form.carried} - {*outer})
             entering |= {name: known[fed] for name, fed in outer.items() if fed in known}

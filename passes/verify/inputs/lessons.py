@@ -17,12 +17,13 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from passes.operators.contract import Need
 from passes.verify.executor import Ended, Executor, Trouble
 from passes.verify.inputs.arrays import IntStyle, numpy_dtype
 from passes.verify.inputs.dims import element_type
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.inputs.needs import Needs, Tie
-from passes.verify.inputs.operator_needs import Want, wants_of
+from passes.verify.inputs.operator_needs import gap_of, wants_of
 from passes.verify.inputs.plans import Plan
 from passes.verify.run_cost import RunCost
 
@@ -163,7 +164,7 @@ class _Solving:
     lessons: Lessons
     needs: Needs
     ran: _Ran
-    want: Want
+    want: Need
     sizes: Mapping[str, int]
     symbols: Sequence[str]
     _known: dict[tuple[tuple[str, int], ...], float | None] = field(default_factory=dict)
@@ -214,7 +215,7 @@ class _Solving:
     def _gap_of(self, ran: _Ran) -> float | None:
         if ran.position != self.ran.position or ran.trouble is None:
             return 0 if ran.position > self.ran.position else None
-        return self.want.gap(ran.trouble.operands)
+        return gap_of(self.want, ran.trouble.operands)
 
     def _slope(self, symbol: str) -> float:
         """By how much the gap changes with a size."""

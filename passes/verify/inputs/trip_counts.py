@@ -12,7 +12,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from passes.ir.protos import copied
-from passes.loops.reading import body_of
+from passes.loops.reading import graph_of
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, ModelFailed
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
@@ -127,7 +127,7 @@ def _counting(counts: Counts) -> ModelProto:
     may be."""
     made = copied(counts.model)
     loop = made.graph.node[counts.position]
-    body = body_of(loop)
+    body = graph_of(loop, "body")
     _collect(body)
     loop.output.append(_COUNTED)
     rest = [*_capped(loop, counts.most + 2), loop]

@@ -13,6 +13,7 @@ from passes.operators.traits import Fails, Shape
 UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.NEVER) - {
     *("Clip", "Identity", "IsInf", "IsNaN", "Not", "Shrink", "Swish")
 }
+#: Those that broadcast numbers and have one rule; a new operator may fail in its own way.
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
 

@@ -89,7 +89,8 @@ def _contiguous(value: Value) -> Value:
     return value.copy(order="C")
 
 
-_CELLS, _LENGTHS = ("RNN", "GRU", "LSTM"), 4  # the input sequence_lens
+#: The recurrent operators, and the position of sequence_lens: its own, as its kernels are.
+_CELLS, _LENGTHS = ("RNN", "GRU", "LSTM"), 4
 
 
 def _noting_no_steps(kernel: Kernel, evaluator: Evaluator) -> Kernel:

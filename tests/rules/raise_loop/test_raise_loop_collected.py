@@ -235,51 +235,6 @@ def test_a_buffer_that_is_filled_is_collected(
     assert ints(scan, "scan_output_directions") == [int(back)]
 
 
-def test_a_vector_that_is_filled_by_elements_is_collected() -> None:
-    text = """
-    <ir_version: 8, opset_import: ["" : 17]>
-    loops (float[T] x, float[T] a0) => (float[T] a_end) <int64[1] zeros = {0}>
-    {
-        shape = Shape (x)
-        m_1 = Gather (shape, zeros)
-        m = Squeeze (m_1, zeros)
-        a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[T] acc)
-            => (bool go_out, float[T] acc_out) {
-            go_out = Identity (go)
-            at = Unsqueeze (i, zeros)
-            y_1 = Gather (x, at)
-            y = Neg (y_1)
-            acc_out = ScatterElements (acc, at, y)
-        }>
-    }
-    """
-    assert len(scan_of(raised(text)).input) == 1
-    another_size = changed(text, {"float[T] a0": "float[S] a0"})
-    assert_refused(another_size, "not-filled", pipeline="raise")
-
-
-def test_a_buffer_that_is_filled_by_where_is_collected() -> None:
-    model = """
-    <ir_version: 8, opset_import: ["" : 17]>
-    loops (float[4,3] x, float[4,3] a0) => (float[4,3] a_end)
-    <int64[1] zeros = {0}, int64[4,1] rows = {0, 1, 2, 3}>
-    {
-        shape = Shape (x)
-        m_1 = Gather (shape, zeros)
-        m = Squeeze (m_1, zeros)
-        a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[4,3] acc)
-            => (bool go_out, float[4,3] acc_out) {
-            go_out = Identity (go)
-            x_t = Gather (x, i)
-            y = Neg (x_t)
-            hit = Equal (rows, i)
-            acc_out = Where (hit, y, acc)
-        }>
-    }
-    """
-    assert len(scan_of(raised(model)).input) == 1
-
-
 #: The same with a fixed trip count.
 FILLING_5 = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -231,14 +231,6 @@ def test_an_element_of_a_split_tensor_is_a_read(keepdims: int, inside: bool) -> 
     assert list(scan_of(result).input) == ["h0", "x"]
 
 
-def test_an_element_of_a_sequence_of_parts_is_a_read() -> None:
-    split = "a, b = Split <axis = 0> (x)\n parts = SequenceConstruct (a, b)\n"
-    body = "part = SequenceAt (parts, i)\n x_t = Squeeze (part, zeros)"
-    parts = {"h_end, y_all = Loop": f"{split}\n    h_end, y_all = Loop"}
-    result = raised(changed(SUMMING_M, with_fixed_trips(2, "2") | parts | read(body)))
-    assert list(scan_of(result).input) == ["h0", "x"]
-
-
 def test_a_tensor_that_is_carried_and_never_changes_is_read_too() -> None:
     model = """
     <ir_version: 8, opset_import: ["" : 17]>

@@ -1,16 +1,12 @@
-"""raise-loop: guards that lowering writes for states, and masks for rows of strings."""
+"""raise-loop: guards that lowering writes for states."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
 import pytest
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
-from passes.session import Session
-from passes.testing import as_model, assert_refused, assert_rewrite
+from passes.testing import assert_refused, assert_rewrite
 from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "raise"
@@ -46,18 +42,6 @@ OTHER_GUARDS = {
 def test_another_guard_proves_nothing(old: str, new: str) -> None:
     model = changed(golden("checked_state"), {old: new})
     assert_refused(model, "shape-unknown", pipeline="raise")
-
-
-def test_a_mask_that_counts_nothing_is_no_read() -> None:
-    model = changed(golden("string_rows"), {"int64[1] value {1}": "int64[1] value {0}"})
-    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(as_model(model))
-    assert "Compress" in onnx.printer.to_text(result.model)
-
-
-def test_a_mask_that_counts_the_rows_is_a_read() -> None:
-    model = as_model(golden("string_rows"))
-    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(model)
-    assert "Compress" not in onnx.printer.to_text(result.model)
 
 
 OTHER_SIZES = {

@@ -42,6 +42,22 @@ g (float[2] h, float[{length},2] x) => (float[2] y, float[2,{length}] z) {{
 """
 
 
+def test_quantization_annotations_are_kept_in_both_loops() -> None:
+    model = as_model(LOOP)
+    scale = onnx.StringStringEntryProto(key="SCALE_TENSOR", value="half")
+    model.graph.node[0].attribute[0].g.quantization_annotation.add(
+        tensor_name="m", quant_parameter_tensor_names=[scale]
+    )
+    after = passes.unroll(model, opset=21, factor=2, verify=False).model
+    found = {
+        annotation.tensor_name: annotation.quant_parameter_tensor_names[0].value
+        for node in after.graph.node
+        if node.op_type == "Loop"
+        for annotation in node.attribute[0].g.quantization_annotation
+    }
+    assert found == dict.fromkeys(["m/it0", "m/it1", "m/rest"], "loop/half")
+
+
 @pytest.mark.parametrize("factor", [1, 2, 3, 4])
 def test_every_trip_count_gives_the_same(factor: int) -> None:
     before = as_model(LOOP)

@@ -19,7 +19,6 @@ from tests.instruments.proven import (
 
 PROVEN = {
     "lower": 17,
-    "fuse-scans": 6,
     "batch-outputs": 6,
     "hoist-invariants": 24,
     "unroll/": 30,
@@ -35,7 +34,7 @@ PROVEN = {
 
 
 #: Those that take a second or two.
-QUICK = ("lower", "fuse-scans", "batch-outputs", "forward-cell")
+QUICK = ("lower", "batch-outputs", "forward-cell")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_the_table_of_the_page_has_every_golden_pair() -> None:
     assert told == counted
 
 
-@pytest.mark.parametrize("command", ["fuse-scans", "regroup-sum", "scan-windows"])
+@pytest.mark.parametrize("command", ["carry-captures", "regroup-sum", "split-state"])
 def test_the_table_of_the_page_is_current(command: str) -> None:
     kinds = Counter(kind_of(proof_in_turn(path)) for path in golden_pairs(f"/{command}/"))
     assert rows()[command] == row(f"`{command}`", kinds)

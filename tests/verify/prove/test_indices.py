@@ -63,6 +63,18 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             {"Reshape (k, f)": "Reshape (i, f)"},
         ],
     ),
+    "indices of elements": (
+        "(float[N,3] x, int64[K] i) => (float[N,K] y) { y = Gather <axis = -1> (x, i) }",
+        """(float[N,3] x, int64[K] i) => (float[N,K] y) {
+        e = Constant <value_ints = [0]> () n = Shape <end = 1> (x) k = Shape (i)
+        s = Concat <axis = 0> (n, k) u = Unsqueeze (i, e) j = Expand (u, s)
+        y = GatherElements <axis = 1> (x, j) }""",
+        [
+            {"axis = 1> (x, j)": "axis = 0> (x, j)"},
+            {"y = GatherElements": "a = Abs (j) y = GatherElements", "(x, j)": "(x, a)"},
+            {"y = GatherElements": "v = Neg (x) y = GatherElements", "(x, j)": "(v, j)"},
+        ],
+    ),
     "a window": (
         """(float[3,2] h, float[T,2] x) => (float[3,2] y, float[T,3,2] z) {
         e = Constant <value_ints = [0]> () o = Constant <value_ints = [1]> ()

@@ -120,6 +120,8 @@ OPERATORS = {
         z = Reshape <allowzero = 1> (x, s) }""",
     "Reshape that may fail": """(float[N] x) => (float[2,3] z) {
         s = Constant <value_ints = [2, 3]> () z = Reshape (x, s) }""",
+    "GatherElements": """(float[N,3] x, int64[M,K] i) => (float[M,K] z) {
+        z = GatherElements <axis = -1> (x, i) }""",
     "GatherND of batches": """(float[B,T,2] x, int64[B,K,1] i) => (float[B,K,2] z) {
         z = GatherND <batch_dims = 1> (x, i) }""",
     "GatherND of pairs": """(float[N,3] x, int64[K,2] i) => (float[K] z) {

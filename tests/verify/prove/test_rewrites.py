@@ -38,12 +38,12 @@ class Wrong(Session):
         left_out: Mapping[tuple[str, str], str],
     ) -> Outcome:
         made = super().outcome(original, model, found, left_out)
-        _, after = wrong("a size that broadcasts where it is 1")
+        _, after = wrong("a failure of a body that need not run")
         return replace(made, proto=parsed(after))
 
 
 def test_what_a_proof_leaves_open_is_drawn_when_a_rewrite_is_verified() -> None:
-    before, _ = wrong("a size that broadcasts where it is 1")
+    before, _ = wrong("a failure of a body that need not run")
     session = Wrong(SCHEDULES["simplify"], verifying=Verifying("reference"))
     checked = session.run(parsed(before)).report.checked
     assert checked is not None

@@ -49,6 +49,20 @@ def _places(call: Call, chosen: Array, size: Term) -> Callable[[Sequence[Term]],
     return place
 
 
+@operator("GatherElements")
+def gather_elements(call: Call) -> list[Array]:
+    """Read at an index of an axis for each element, and at its own ones of the others."""
+    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    axis = call.axis(call.attributes["axis"], x.rank)
+    if chosen.dtype != INT64 or chosen.rank != x.rank:
+        raise call.cannot("operator", f"indices are {chosen.dtype} of rank {chosen.rank}")
+    for place, sizes in enumerate(zip(x.shape, chosen.shape, strict=True)):
+        if place != axis:
+            call.evaluator.given(algebra.ge0(algebra.sub(*sizes)), "the other axes are as long")
+    places = _places(call, call.evaluator.whole_numbers(chosen), x.shape[axis])
+    return moved(x, chosen.shape, lambda at: x.at([*at[:axis], places(at), *at[axis + 1 :]]))
+
+
 Places = list[Callable[[Sequence[Term]], Term]]
 
 

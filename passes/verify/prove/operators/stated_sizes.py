@@ -4,8 +4,12 @@ operator's document and by every executor."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
 
 from passes.ir.registry import Registry
+from passes.operators.contract import Joint, Operands, Size
+from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
 from passes.verify.prove.evaluator import Call
@@ -26,7 +30,7 @@ def stated_sizes(call: Call, place: int) -> Sizes | None:
     given = [one for one in call.inputs if one is not None]
     traits = traits_of(call.node)
     if call.op == "TopK":
-        return _top_k(call)
+        return _by_contract(call)
     if place or not given:
         return None
     if call.op in _STATED:
@@ -50,35 +54,33 @@ def _fits(one: Array, whole: Array, *, alone: bool) -> bool:
     )
 
 
-def _top_k(call: Call) -> Sizes:
-    x, count = call.array(0), call.attributes.get("k")
-    axis = call.axis(call.attributes["axis"], x.rank)
-    kept = (
-        call.evaluator.whole_numbers(call.array(1)).scalar()
-        if count is None
-        else call.algebra.whole(count)
+@_STATED.enter("Einsum")
+def _by_contract(call: Call) -> Sizes | None:
+    arrays = {name: one for name, one in zip(call.node.input, call.inputs, strict=True) if one}
+    contract = contract_of(
+        Operands(
+            call.node,
+            lambda name: arrays[name].shape,
+            lambda name: None,
+            lambda name: call.evaluator.whole_numbers(arrays[name]).items(),
+        )
     )
-    return (*x.shape[:axis], kept, *x.shape[axis + 1 :])
+    if contract is None or contract.sizes is None:
+        return None
+    return tuple(None if one is None else _term(call, one) for one in contract.sizes)
+
+
+def _term(call: Call, number: Any) -> Term:
+    if isinstance(number, Size):
+        return call.array(number.operand).shape[number.axis]
+    if isinstance(number, Joint):
+        return reduce(partial(joint, call), [_term(call, one) for one in number.sizes])
+    return call.algebra.whole(number) if isinstance(number, int) else number
 
 
 @_STATED.enter("Pad")
 def _pad(call: Call) -> Sizes:
     return tuple(padded(call)[1])
-
-
-@_STATED.enter("Einsum")
-def _einsum(call: Call) -> Sizes | None:
-    names, arrow, result = call.attributes["equation"].decode().replace(" ", "").partition("->")
-    parts, sizes = names.split(","), dict[str, Term]()
-    arrays = [call.array(number) for number in range(len(call.inputs))]
-    if not arrow or "." in names or any(len({*part}) < len(part) for part in parts):
-        return None
-    if [one.rank for one in arrays] != [*map(len, parts)]:
-        return None
-    for one, part in zip(arrays, parts, strict=True):
-        for size, name in zip(one.shape, part, strict=True):
-            sizes[name] = joint(call, sizes.get(name, size), size)
-    return tuple(map(sizes.get, result))
 
 
 @_STATED.enter("Conv")

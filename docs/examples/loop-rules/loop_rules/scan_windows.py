@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
+from loop_rules.windows import Window, is_read, windows
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import all_bytes, most_bytes, row_bytes
 from passes.ir import scope as scoping
@@ -14,7 +15,6 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.ir.protos import replace_all
 from passes.loops.form import LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.time_axis.windows import Window, is_read, windows
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -89,7 +89,7 @@ def _written(body: TimeBody, author: Author, window: Window) -> Scanned:
     """Write the windows of all iterations, time first, and what is left of them in the end."""
     axis, carried = window.axis, window.carried
     rank = len(dims_of(body.rows.types[window.whole]) or ())
-    before = _first(author, carried.initial, axis, rank)
+    before = spelling.axis_moved(author, carried.initial, axis, 0, rank)
     padded = author.op("Concat", before, _elements(author, window, rank), axis=0)
     columns = []
     for start in range(window.size):
@@ -98,8 +98,7 @@ def _written(body: TimeBody, author: Author, window: Window) -> Scanned:
         columns.append(spelling.unsqueeze(author, part, axis + 1))
     if carried.final:
         last = spelling.part(author, padded, 0, (not window.full) - window.size, None)
-        back = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-        author.name_as(_transposed(author, last, back), carried.final)
+        author.name_as(spelling.axis_moved(author, last, 0, axis, rank), carried.final)
     return Scanned(author.op("Concat", *columns, axis=axis + 1), window.whole)
 
 
@@ -108,19 +107,10 @@ def _elements(author: Author, window: Window, rank: int) -> str:
     windows."""
     rows = window.scanned.tensor
     time = window.scanned.axis % (rank + window.is_row)
-    rows = _first(author, rows, time, rank + window.is_row)
+    rows = spelling.axis_moved(author, rows, time, 0, rank + window.is_row)
     if window.scanned.reversed:
         rows = spelling.reversed_rows(author, rows)
     return spelling.squeeze(author, rows, window.axis + 1) if window.is_row else rows
-
-
-def _first(author: Author, value: str, axis: int, rank: int) -> str:
-    """Return a value with one axis moved before the others."""
-    return _transposed(author, value, [axis, *(other for other in range(rank) if other != axis)])
-
-
-def _transposed(author: Author, value: str, order: list[int]) -> str:
-    return value if order == sorted(order) else author.op("Transpose", value, perm=order)
 
 
 def _scan(body: TimeBody, found: Sequence[Window], scanned: Sequence[Scanned]) -> LoopForm:

@@ -45,6 +45,7 @@ g (float[3,2,3] w0, float[T,2,3] x) => (float[3,2,3] w, float[T,3,2,3] ys)
     }> (w0, x)
 }
 """
+RULE = {"rules": "scan-windows"}
 BACKWARDS = {"scan_input_directions = [0]": "scan_input_directions = [1]"}
 
 
@@ -73,17 +74,16 @@ def with_axis(dims: str, axis: int, size: str) -> str:
     return ",".join([*sizes[:axis], size, *sizes[axis:]])
 
 
-CASES = list(product((0, 1, 2), (0, 1, 2), (0, 1), (True, False), (True, False)))
+CASES = list(product((0, 2), (0, 1), (0, 1), (True, False), (True, False)))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("axis", "time", "back", "held", "row"), CASES)
 def test_axes_and_directions(axis: int, time: int, back: int, held: bool, row: bool) -> None:
     """Nothing is carried any more."""
     text = changed(along(axis, time, held=held, row=row), BACKWARDS if back else {})
     (scan,) = (
         node
-        for node in assert_rewrite(text, pipeline="scan-windows").model.graph.node
+        for node in assert_rewrite(text, pipeline="simplify", options=RULE).model.graph.node
         if node.op_type == "Scan"
     )
     assert scan.output[:] == ["ys"]
@@ -91,10 +91,9 @@ def test_axes_and_directions(axis: int, time: int, back: int, held: bool, row: b
 
 def test_no_loop_is_left() -> None:
     """What reads windows alone runs on all of them at once."""
-    model = as_model(NEXT_NOT_HELD)
-    assert not [
-        node for node in passes.optimize(model).model.graph.node if node.op_type in ("Scan", "If")
-    ]
+    scanned = passes.simplify(as_model(NEXT_NOT_HELD), rules=["scan-windows"]).model
+    nodes = passes.optimize(scanned).model.graph.node
+    assert {"Scan", "If"}.isdisjoint(node.op_type for node in nodes)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,16 @@ from functools import partial
 
 from onnx import GraphProto, NodeProto
 
+from loop_rules.siblings import Siblings
 from passes.analysis.bodies.context import context_of
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Site, nodes_of, register
-from passes.rules.fuse_scans.siblings import Siblings
 from passes.types.value_types import is_static
 
 
@@ -56,9 +57,7 @@ def fuse_scans(site: Site) -> Edit:
     found = Siblings.of(site)
     owner = site.scope.owner
     copies = _apart(site, [member.site.node for member in found.members])
-    moved = [NodeProto() for _ in found.behind]
-    for copy, position in zip(moved, found.behind, strict=True):
-        copy.CopyFrom(owner.node[position])
+    moved = [copied(owner.node[position]) for position in found.behind]
     if op_of(site.node) == "If":
         one, what = _one_if(copies), "Ifs"
         positions = {position for member in found.members for position in member.context}
@@ -90,8 +89,7 @@ def _apart(site: Site, nodes: Sequence[NodeProto]) -> list[NodeProto]:
     names: defaultdict[str, Names] = defaultdict(Names)
     copies = []
     for node in nodes:
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         copies.append(copy)
         for part, body in scoping.subgraphs(copy):
             scoping.rename_all(body, partial(_own, site, taken[part]))
@@ -132,8 +130,7 @@ def _fused(forms: Sequence[LoopForm]) -> LoopForm:
 def _one_body(bodies: Iterable[GraphProto]) -> GraphProto:
     """A body with the nodes of all of these, and what these read and return."""
     first, *others = bodies
-    body = GraphProto()
-    body.CopyFrom(first)
+    body = copied(first)
     for other in others:
         for field in _FIELDS:
             getattr(body, field).extend(getattr(other, field))

@@ -1,3 +1,0 @@
-"""Scans beside each other become one Scan."""
-
-from __future__ import annotations
