@@ -63,29 +63,25 @@ class CellStep:
     def write(self, author: Author, element: str, states: Sequence[str], axis: int) -> list[str]:
         """Write the step, from a row of `elements` and the states, with gates along an axis; the
         next states."""
-        match self.form.operator:
-            case "RNN":
-                total = author.op(
-                    "Add", element, author.op("MatMul", states[0], named(author, self.r[0]))
-                )
-                return [self._applied(author, 0, total)]
-            case "GRU":
-                return [self._gru(author, element, states[0], axis)]
-        return self._lstm(author, element, *states, axis=axis)
+        if self.form.operator == "GRU":
+            return [self._gru(author, element, states[0], axis)]
+        total = author.op("Add", element, author.op("MatMul", states[0], named(author, self.r[0])))
+        if self.form.operator == "RNN":
+            return [self._applied(author, 0, total)]
+        return self._lstm(author, total, states[1], axis)
 
     def _gru(self, author: Author, element: str, h: str, axis: int) -> str:
-        xz, xr, xn = parts(author, element, axis, self.form.cell.gates)
+        gates = self.form.cell.gates
+        xz, xr, xn = parts(author, element, axis, gates)
         product = author.op("MatMul", h, named(author, self.r[0]))
-        if self.form.linear:
-            if self.rb is not None:
-                product = author.op("Add", product, named(author, self.rb))
-            rz, rr, rn = parts(author, product, axis, self.form.cell.gates)
-        else:
-            rz, rr = parts(author, product, axis, self.form.cell.gates[:2])
+        if self.rb is not None:
+            product = author.op("Add", product, named(author, self.rb))
+        linear = self.form.linear
+        rz, rr, *rn = parts(author, product, axis, gates if linear else gates[:2])
         z = self._applied(author, 0, author.op("Add", xz, rz))
         reset = self._applied(author, 0, author.op("Add", xr, rr))
-        if self.form.linear:
-            inner = author.op("Mul", reset, rn)
+        if linear:
+            inner = author.op("Mul", reset, *rn)
         else:
             inner = author.op("MatMul", author.op("Mul", reset, h), named(author, self.r[1]))
         new = self._applied(author, 1, author.op("Add", xn, inner))
@@ -94,8 +90,7 @@ class CellStep:
         rest = author.op("Sub", self._number(author, 1.0), z)
         return author.op("Add", author.op("Mul", rest, new), kept)
 
-    def _lstm(self, author: Author, element: str, h: str, c: str, *, axis: int) -> list[str]:
-        total = author.op("Add", element, author.op("MatMul", h, named(author, self.r[0])))
+    def _lstm(self, author: Author, total: str, c: str, axis: int) -> list[str]:
         i, o, f, new = parts(author, total, axis, self.form.cell.gates)
         i = self._applied(author, 0, self._seen(author, i, 0, c))
         if self.form.coupled:

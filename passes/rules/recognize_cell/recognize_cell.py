@@ -12,9 +12,9 @@ from passes.operators.cells import RECURRENT
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.activations import FUNCTIONS
 from passes.rules.recognize_cell.cost import check_left
+from passes.rules.recognize_cell.reading.cell_finder import CellFinder
 from passes.rules.recognize_cell.reading.columns import Reader
 from passes.rules.recognize_cell.reading.forms import Cell
-from passes.rules.recognize_cell.reading.gru import CellFinder
 from passes.rules.recognize_cell.reading.operator_steps import operator_cell
 from passes.rules.recognize_cell.reading.products import PRODUCTS
 from passes.rules.recognize_cell.reading.products_inside import ProductsInside
@@ -131,13 +131,13 @@ def recognize_cell(site: Site) -> Edit:
     element and the state concatenated or transposed, and come in any order; biases may be added
     anywhere. What is scanned may be products of one tensor that are computed before the loop, or
     parts of one. A state may be a vector, without an axis of a batch. Of a GRU, both orders of
-    reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`, also with
-    `1 - z` for `z`; of an LSTM, peepholes, and an i that is `1 - f` or an f that is `1 - i`. The
-    activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Softsign, Tanh or
-    ThresholdedRelu, all of a sum that is clipped to one bound. A scan in reverse becomes the
-    reverse direction. Constant weights are rearranged beforehand. Sums and activations may differ
-    in rounding. A body that is an LSTM, GRU or RNN of one step becomes that operator, with its
-    weights.
+    reset and product are recognized, and `(1 - z) * n + z * h` in other spellings, such as
+    `n + z * (h - n)`, also with `1 - z` for `z`; of an LSTM, peepholes, and an i that is `1 - f` or
+    an f that is `1 - i`. The activations may be Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid,
+    Softsign, Tanh or ThresholdedRelu, all of a sum that is clipped to one bound. A scan in reverse
+    becomes the reverse direction. Constant weights are rearranged beforehand. Sums and activations
+    may differ in rounding. A body that is an LSTM, GRU or RNN of one step becomes that operator,
+    with its weights.
 
     Rows may end: where states are chosen, by Where or as a sum of products with a bool, while the
     iteration number is below a length, or where a scanned mask tells. They become sequence_lens; at

@@ -191,6 +191,13 @@ def test_other_activations(activated: dict[str, str]) -> None:
     assert "LSTM" in everywhere(after)
 
 
+def test_two_peepholes_of_a_gate_are_added() -> None:
+    seen = """p = Constant <value = float[2] {0.5, -0.25}> ()
+            q = Constant <value = float[2] {1, 2}> ()
+            ip = Mul (p, c_in)  iq = Mul (c_in, q)  i1 = Sum (i0, ip, iq)  i = Sigmoid (i1)"""
+    recognized(cell(changed(LSTM, {"i = Sigmoid (i0)": seen})))
+
+
 def test_a_coupled_gate_whose_weights_are_inputs() -> None:
     """The gate i is 1 minus f: the sigmoid of the negated sum, with negated weights."""
     step = fed(LSTM, "float[3,8] W, float[2,8] R, float[8] bias")
@@ -251,6 +258,7 @@ def test_an_rnn_is_refused_where_the_loop_is_faster() -> None:
         changed(MIXED, {"Mul (rest, n)": "Mul (z, n)", "Mul (z, h_in)": "Mul (rest, h_in)"}),
         "d = Sub (n, h_in)  k = Mul (z, d)  h_out = Add (k, h_in)",
         "d = Sub (h_in, n)  k = Mul (z, d)  h_out = Sub (h_in, k)",
+        "k = Mul (z, n)  d = Sub (n, k)  q = Mul (z, h_in)  h_out = Add (d, q)",
     ],
 )
 def test_updates_of_a_gru(update: str) -> None:

@@ -227,6 +227,11 @@ def test_near_misses_of_a_gru(old: str, new: str) -> None:
         not_a_cell(model)
 
 
+def test_one_minus_a_softsign_is_no_gate() -> None:
+    update = "d = Sub (n, h_in)  k = Mul (z, d)  h_out = Add (k, h_in)"
+    not_a_cell(cell(changed(GRU, {"Sigmoid": "Softsign", UPDATE: update})))
+
+
 @pytest.mark.slow
 def test_swapped_gates_are_told_apart() -> None:
     """What i and f do when they change places is another function, and is written as that."""

@@ -78,7 +78,7 @@ class BodyNumbers:
         return size_atom((), name, axis, (self.dims(name) or ())[axis])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Columns:
     """The columns `start` to `stop` of a value of the body, whose last axis has size `width`; its
     first axis where it is `turned`, [columns, rows]."""
@@ -142,10 +142,13 @@ class Reader(BodyNumbers):
         constant = position is None or op_of(self.body.nodes[position]) == "Constant"
         return constant and name not in self.body.varying
 
-    def is_weight(self, name: str) -> bool:
-        """Return whether a value is loop-invariant, but for Transposes in the body."""
-        inputs = self.made_by(name, "Transpose")
-        return self.is_leaf(self.origin(name)) if inputs is None else self.is_weight(inputs[0])
+    def upright(self, name: str, turned: bool = False) -> tuple[str, bool]:
+        """The value before the Transposes of the body, and whether it is transposed."""
+        name = self.origin(name)
+        node = self.node(name)
+        if node is None or op_of(node) != "Transpose" or not swaps(node):
+            return name, turned
+        return self.upright(node.input[0], not turned)
 
     def width(self, name: str, *, turned: bool = False) -> int | None:
         """The number of columns of a value."""

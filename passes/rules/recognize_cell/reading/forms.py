@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from itertools import permutations, product
 
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recognize_cell.activations import SIGMOID, Activation, activation_of
 from passes.rules.recognize_cell.reading.columns import Columns, Reader
-from passes.rules.recognize_cell.reading.gates import Bias, Matrix, Product, Scaled, Sums, Term
+from passes.rules.recognize_cell.reading.gates import (
+    Bias,
+    Matrix,
+    Product,
+    Scaled,
+    Sums,
+    Term,
+)
 
 
 @dataclass(frozen=True)
 class Gate:
     """The terms of a gate: the element times `w`, the state times `r`, and biases.
 
-    `inner` are the biases that a GRU resets together with the state's product, `peephole` is the
-    factor of an LSTM's memory.
+    `inner` are the biases that a GRU resets together with the state's product, `peepholes` the
+    factors of an LSTM's memory.
     """
 
     w: Matrix
@@ -27,7 +33,7 @@ class Gate:
     biases: tuple[Bias, ...]
     inner: tuple[Bias, ...] = ()
     activation: Activation = SIGMOID
-    peephole: Bias | None = None
+    peepholes: tuple[Bias, ...] = ()
 
     def negative(self) -> Gate:
         """The gate of the negated terms, whose sigmoid is 1 minus that of the terms."""
@@ -36,7 +42,7 @@ class Gate:
             w=replace(self.w, negative=True),
             r=replace(self.r, negative=True),
             biases=tuple(replace(bias, negative=True) for bias in self.biases),
-            peephole=self.peephole and replace(self.peephole, negative=True),
+            peepholes=tuple(replace(vector, negative=True) for vector in self.peepholes),
         )
 
 
@@ -44,27 +50,20 @@ class Gate:
 class Cell:
     """The step of a recurrent operator, gates and carried values in the operator's order.
 
-    `activations`: one of each kind of gate, then that of an LSTM's output. `linear`: a GRU resets
-    the state's product, not the state (linear_before_reset). `coupled`: the gate f of an LSTM is 1
-    minus the gate i (input_forget).
+    `inputs` is the width of an element, `hidden` that of a state. `activations`: one of each kind
+    of gate, then that of an LSTM's output. `linear`: a GRU resets the state's product, not the
+    state (linear_before_reset). `coupled`: the gate f of an LSTM is 1 minus the gate i
+    (input_forget).
     """
 
     operator: str
     states: tuple[Carried, ...]
-    gates: tuple[Gate, ...]
-    activations: tuple[Activation, ...]
+    inputs: int
+    hidden: int
+    gates: tuple[Gate, ...] = ()
+    activations: tuple[Activation, ...] = ()
     linear: bool = False
     coupled: bool = False
-
-    @property
-    def hidden(self) -> int:
-        """The width of the state."""
-        return self.gates[0].r.shape[1]
-
-    @property
-    def inputs(self) -> int:
-        """The width of an element."""
-        return self.gates[0].w.shape[0]
 
 
 class GateReader:
@@ -87,11 +86,12 @@ class GateReader:
         if len(kinds) > 2 or len({kind.clip for kind in kinds}) > 1:
             found = ", ".join(map(str, kinds))
             raise self.read.refusal(f"its gates have the activations {found}")
-        return Cell(operator, tuple(states), tuple(gates), tuple(kinds))
+        (inputs, _), (_, hidden) = gates[0].w.shape, gates[0].r.shape
+        return Cell(operator, tuple(states), inputs, hidden, tuple(gates), tuple(kinds))
 
     def gate(self, h: Carried, terms: Iterable[Term], state: str = "", memory: str = "") -> Gate:
         """The gate with these terms, of which one must be a product of the element, one of the
-        state; one may be the memory times a vector."""
+        state; others may be the memory times a vector."""
         products: dict[str, list[Matrix]] = {self.element: [], state or h.body_input: []}
         biases, peepholes = [], []
         for term in terms:
@@ -99,8 +99,8 @@ class GateReader:
                 biases.append(term)
             elif isinstance(term, Product) and term.operand in products:
                 products[term.operand].append(term.matrix)
-            elif isinstance(term, Scaled) and memory and self._scales(term, memory):
-                peepholes.append(self._factor_of(term, memory))
+            elif isinstance(term, Scaled) and (peephole := self._peephole(term, memory)):
+                peepholes.append(peephole)
             else:
                 name = term.operand if isinstance(term, Product) else term.columns.name
                 what = f"a gate adds {name!r}, which depends neither on the element nor the state"
@@ -110,19 +110,15 @@ class GateReader:
             raise self.read.refusal(
                 f"a gate adds {len(w)} products of the element and {len(r)} of the state"
             )
-        if len(peepholes) > 1:
-            raise self.read.refusal("a gate adds the memory twice")
-        return Gate(w[0], r[0], tuple(biases), peephole=peepholes[0] if peepholes else None)
+        return Gate(w[0], r[0], tuple(biases), peepholes=tuple(peepholes))
 
-    def _scales(self, term: Scaled, memory: str) -> bool:
-        whole = term.columns == Columns(term.columns.name, self.hidden, 0, self.hidden)
-        return whole and memory in map(self.origin, term.factors)
-
-    def _factor_of(self, term: Scaled, memory: str) -> Bias:
-        """The vector by which a term multiplies the memory."""
-        first, second = term.factors
-        other = second if self.origin(first) == memory else first
-        return self.sums.bias(self.read.source(term.columns.of(other)))
+    def _peephole(self, term: Scaled, memory: str) -> Bias | None:
+        """The vector by which a term multiplies the memory; None of another term."""
+        if term.columns == self.whole(term.columns.name):
+            for state, vector in permutations(term.factors):
+                if self.origin(state) == memory:
+                    return self.sums.bias(self.read.source(term.columns.of(vector)))
+        return None
 
     def activated(self, columns: Columns) -> tuple[Activation, list[Term]]:
         """The activation that these columns are the result of, and the terms of its argument."""
@@ -135,120 +131,60 @@ class GateReader:
             raise self.read.refusal(what, columns.name)
         return found[0], self.sums.terms(source.of(found[1]))
 
-    def gate_of(self, h: Carried, name: str, memory: str = "") -> Gate:
-        """The gate that a value is."""
-        activation, terms = self.activated(self.columns(name))
+    def gate_of(self, h: Carried, columns: Columns, memory: str = "") -> Gate:
+        """The gate that columns are."""
+        activation, terms = self.activated(columns)
         return replace(self.gate(h, terms, memory=memory), activation=activation)
 
-    def columns(self, name: str) -> Columns:
-        """The columns that a value as wide as the states is cut out of."""
-        return self.read.source(Columns(name, self.hidden, 0, self.hidden))
+    def rest_of(self, gate: Gate) -> Gate:
+        """The gate that is 1 minus another."""
+        if gate.activation.name != "Sigmoid":
+            raise self.read.refusal(f"1 minus a {gate.activation} is no gate of a cell")
+        return gate.negative()
+
+    def whole(self, name: str) -> Columns:
+        """All columns of a value as wide as the states."""
+        return Columns(name, self.hidden, 0, self.hidden)
 
     def kind(self, columns: Columns) -> Activation | None:
         """The activation that columns are the result of."""
         found = activation_of(self.read, self.read.source(columns).name)
         return found and found[0]
 
-    def inputs(self, name: str, op_type: str) -> list[str]:
-        """The two inputs of the node that computes a value."""
-        inputs = self.read.made_by(name, op_type)
-        if inputs is None or len(inputs) != 2:
-            raise self.read.refusal(f"{name!r} is not computed by a {op_type} of two values", name)
-        return inputs
+    def factor(self, name: str, state: Carried) -> Columns:
+        """The value by which a product multiplies a state."""
+        s = self.whole(state.body_input)
+        match self.sums.expanded(self.whole(name)):
+            case [(1, (first, second))] if s in (first, second):
+                return second if first == s else first
+        raise self.read.refusal(f"{name!r} is not a gate times {state.body_input!r}", name)
 
-    def reads(self, name: str, op_type: str, value: str) -> bool:
-        """Return whether a value is computed by an operator that reads another value."""
-        return value in map(self.origin, self.read.made_by(name, op_type) or ())
+    def update(
+        self, state: Carried, *, coupled: bool
+    ) -> tuple[Columns | None, Columns | None, Columns]:
+        """The gates a and b and the value n of a next state a * n + b * state, in any spelling.
 
-    def factor(self, name: str, state: Carried) -> str:
-        """The gate by which a product multiplies a state."""
-        _, gate = self.pick(
-            self.inputs(name, "Mul"),
-            lambda factor: self.origin(factor) == state.body_input,
-            f"{name!r} is not a gate times {state.body_input!r}",
-        )
-        return gate
-
-    def rest(self, name: str) -> str:
-        """The value of which this one is the rest, 1 minus it; "" where it is none."""
-        inputs = self.read.made_by(name, "Sub")
-        if inputs is None:
-            return ""
-        one = self.read.body.rows.constants.get(self.origin(inputs[0]))
-        fits = one is not None and one.ndim <= 2 and one.size in (1, self.hidden)
-        return inputs[1] if one is not None and fits and bool(np.all(one == 1)) else ""
-
-    def is_rest_of(self, name: str, gate: str) -> bool:
-        """Return whether a value is 1 - gate."""
-        other = self.rest(name)
-        return bool(other) and self.columns(other) == self.columns(gate)
-
-    def pick(
-        self, names: Sequence[str], test: Callable[[str], bool], otherwise: str
-    ) -> tuple[str, str]:
-        """The one of two values that passes a test, and the other one."""
-        first, second = names
-        if test(first):
-            return first, second
-        if test(second):
-            return second, first
-        raise self.read.refusal(otherwise, *names)
-
-
-class LstmReader(GateReader):
-    """Reads one body as that of an LSTM: c' = f * c + i * g, h' = o * tanh(c')."""
-
-    def lstm(self, states: Sequence[Carried]) -> Cell:
-        """The cell.
-
-        Raises:
-            Refused: `not-a-cell` where the body computes something else.
+        A gate that is 1 minus the other is None. `coupled`: one of them must be.
         """
-        h, c = states
-        if self._output(h, c) is None:
-            h, c = c, h
-        found = self._output(h, c)
-        if found is None:
-            what = f"{h.body_output!r} is not a gate times an activation of {c.body_output!r}"
-            raise self.read.refusal(what, h.body_output)
-        o, output = found
-        kept, new = self.pick(
-            self.inputs(c.body_output, "Add"),
-            lambda name: self.reads(name, "Mul", c.body_input),
-            f"no addend of {c.body_output!r} is a gate times {c.body_input!r}",
+        s, after = self.whole(state.body_input), self.whole(state.body_output)
+        found = self.sums.expanded(after)
+        total = sorted((sign, sorted(factors)) for sign, factors in found)
+        values = {one: None for _, factors in found for one in factors if one != s}
+
+        def fits(*products: tuple[int, Sequence[Columns]]) -> bool:
+            return total == sorted((sign, sorted(factors)) for sign, factors in products)
+
+        for g, n in product(values, values) if len(values) <= 3 else ():
+            if fits((1, [n]), (-1, [g, n]), (1, [g, s])):  # (1 - g) * n + g * s
+                return None, g, n
+            if fits((1, [s]), (-1, [g, s]), (1, [g, n])):  # g * n + (1 - g) * s
+                return g, None, n
+            for b in () if coupled else values:
+                if self.kind(g) == self.kind(b) and fits((1, [g, n]), (1, [b, s])):
+                    return g, b, n
+        terms = (
+            ("-" if sign < 0 else "") + " * ".join(one.name for one in factors)
+            for sign, factors in found
         )
-        f, factors = self.factor(kept, c), self.inputs(new, "Mul")
-        memory = c.body_input
-        if self.rest(f):
-            i, g = self.pick(
-                factors, lambda name: self.is_rest_of(f, name), f"{f!r} is 1 minus another gate"
-            )
-            gates = [self.gate_of(h, i, memory)] * 2
-        else:
-            gates, g = self._apart(h, f, factors, memory)
-        last = self.gate_of(h, o, self.origin(c.body_output))
-        ordered = [gates[0], last, gates[1], self.gate_of(h, g)]
-        cell = self.cell("LSTM", (h, c), ordered)
-        return replace(cell, activations=(*cell.activations, output), coupled=bool(self.rest(f)))
-
-    def _output(self, h: Carried, c: Carried) -> tuple[str, Activation] | None:
-        """The output gate, and the activation of the memory that it multiplies."""
-        factors = self.read.made_by(h.body_output, "Mul")
-        for name, o in zip(factors or (), reversed(factors or ()), strict=True):
-            found = activation_of(self.read, name)
-            if found and found[1] == self.origin(c.body_output) and not found[0].clip:
-                return o, found[0]
-        return None
-
-    def _apart(
-        self, h: Carried, f: str, factors: Sequence[str], memory: str
-    ) -> tuple[list[Gate], str]:
-        """The gates i and f, and the name of g."""
-        forget = self.gate_of(h, f, memory)
-        for i, g in (factors, factors[::-1]):
-            if self.is_rest_of(i, f) and forget.activation.name == "Sigmoid":
-                return [forget.negative(), forget], g
-        for i, g in (factors, factors[::-1]):
-            if self.kind(self.columns(i)) == forget.activation:
-                return [self.gate_of(h, i, memory), forget], g
-        raise self.read.refusal(f"no factor of {factors} has the activation of {f!r}", f)
+        what = f"which are not a gate times {s.name!r} and a gate times a value"
+        raise self.read.refusal(f"{after.name!r} adds {', '.join(terms)}, {what}", after.name)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from onnx import NodeProto
 
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.recognize_cell.reading.columns import Columns, Reader, parts, swaps
-from passes.rules.recognize_cell.reading.products import PRODUCTS, factors
+from passes.rules.recognize_cell.reading.columns import Columns, Reader, parts
+from passes.rules.recognize_cell.reading.products import PRODUCTS, Factor, factors
 
 _MOST_STEPS = 200  # a sum of sums of the same values would take forever
 
@@ -62,6 +63,9 @@ class Scaled:
 
 Term = Product | Bias | Scaled
 
+#: A sum of products: the sign and the factors of each, none of which is 1.
+Expanded = list[tuple[int, tuple[Columns, ...]]]
+
 
 @dataclass
 class Sums:
@@ -77,13 +81,11 @@ class Sums:
             Refused: `not-a-cell` where something else is computed, `weights` where a weight is
                 not a matrix of known sizes that the body captures.
         """
-        self._steps += 1
+        self._count(columns)
         columns = self.read.source(columns)
         node = self.read.node(columns.name)
         if node is None:
             return [self.bias(columns)]
-        if self._steps > _MOST_STEPS:
-            raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
         if op_of(node) in ("Add", "Sum"):
             return [term for name in node.input for term in self.terms(columns.of(name))]
         if op_of(node) == "Mul":
@@ -95,27 +97,49 @@ class Sums:
             columns.name,
         )
 
+    def expanded(self, columns: Columns) -> Expanded:
+        """The products of which these columns are the sum; no Add, Sub or Mul computes a factor."""
+        self._count(columns)
+        columns = self.read.source(columns)
+        node = self.read.node(columns.name)
+        if node is None or op_of(node) not in ("Add", "Sub", "Mul"):
+            return [(1, () if self._is_one(columns) else (columns,))]
+        first, second = (self.expanded(columns.of(name)) for name in node.input)
+        if op_of(node) == "Mul":
+            self._count(columns, len(first) * len(second))
+            return [(a * b, one + two) for a, one in first for b, two in second]
+        sign = -1 if op_of(node) == "Sub" else 1
+        return [*first, *((sign * its, factors) for its, factors in second)]
+
+    def _is_one(self, columns: Columns) -> bool:
+        one = self.read.body.rows.constants.get(columns.name)
+        fits = one is not None and one.ndim <= 2 and one.size in (1, columns.width)
+        return one is not None and fits and bool(np.all(one == 1))
+
+    def _count(self, columns: Columns, steps: int = 1) -> None:
+        self._steps += steps
+        if self._steps > _MOST_STEPS:
+            raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
+
     def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
         found = factors(self.read, node, turned=columns.turned)
         if found is None:
             what = f"{columns.name!r} comes from {op_of(node)}, which is no product with a matrix"
             raise self.read.refusal(what, columns.name)
-        whole = self._weight(found.weight.name, turned=found.weight.turned)
-        rows, width = whole.shape
-        if width != columns.width:
+        whole = self._weight(found.weight)
+        if whole.shape[1] != columns.width:
             raise self._spread(columns)
+        part = replace(whole, columns=(columns.start, columns.stop))
         terms: list[Term] = [
-            Product(name, Matrix(whole.name, whole.dims, whole.turned, part, _range(columns)))
-            for name, part in self._operands(found.operand.name, rows, turned=found.operand.turned)
+            Product(name, replace(part, rows=rows))
+            for name, rows in self._operands(found.operand, whole.shape[0])
         ]
         return terms + (self.terms(columns.of(found.addend)) if found.addend else [])
 
-    def _operands(self, name: str, rows: int, *, turned: bool) -> list[tuple[str, tuple[int, int]]]:
+    def _operands(self, factor: Factor, rows: int) -> list[tuple[str, tuple[int, int]]]:
         """The factors of a product, with the rows of the weight for each."""
-        origin = self.read.origin(name)
+        origin, turned = self.read.upright(factor.name, factor.turned)
         node = self.read.node(origin)
-        if node is not None and op_of(node) == "Transpose" and swaps(node):
-            return self._operands(node.input[0], rows, turned=not turned)
         if turned:
             raise self.read.refusal(f"{origin!r} is multiplied transposed", origin)
         if node is None or op_of(node) != "Concat":
@@ -129,12 +153,9 @@ class Sums:
             first += width
         return found
 
-    def _weight(self, name: str, *, turned: bool) -> Matrix:
-        """The whole weight that a product reads, through Transposes in the body."""
-        origin = self.read.origin(name)
-        node = self.read.node(origin)
-        if node is not None and op_of(node) == "Transpose" and swaps(node):
-            return self._weight(node.input[0], turned=not turned)
+    def _weight(self, factor: Factor) -> Matrix:
+        """The whole weight that a product reads."""
+        origin, turned = self.read.upright(factor.name, factor.turned)
         dims = self.read.dims(origin) or ()
         rows, *columns = [dim for dim in dims if isinstance(dim, int)] or [0]
         if not self.read.is_leaf(origin) or len(dims) != 2 or len(columns) != 1:
@@ -161,7 +182,3 @@ class Sums:
     def _spread(self, columns: Columns) -> Refused:
         what = f"{columns.name!r} is not known to have {columns.width} columns"
         return self.read.refusal(what, columns.name)
-
-
-def _range(columns: Columns) -> tuple[int, int]:
-    return columns.start, columns.stop

@@ -20,17 +20,6 @@ class OperatorCell(Cell):
     """The step of a recurrent operator, written as that operator, `node`, over one step."""
 
     node: NodeProto = field(default_factory=NodeProto)
-    widths: tuple[int, int] = (0, 0)
-
-    @property
-    def hidden(self) -> int:
-        """The width of the state."""
-        return self.widths[1]
-
-    @property
-    def inputs(self) -> int:
-        """The width of an element."""
-        return self.widths[0]
 
     @property
     def weights(self) -> tuple[str, str, str, str]:
@@ -73,7 +62,7 @@ def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> Oper
     widths = [one[-1] for one in dims if len(one) == 3 and isinstance(one[-1], int)]
     if len(ordered) != len(states) or len(widths) != 2 or not all(map(read.is_leaf, given)):
         raise read.refusal(f"the body does more than its {operator}, or computes its weights")
-    return OperatorCell(operator, tuple(ordered), (), (), node=node, widths=(widths[0], widths[1]))
+    return OperatorCell(operator, tuple(ordered), widths[0], widths[1], node=node)
 
 
 _WAYS = ("", "forward", "reverse")

@@ -65,7 +65,7 @@ def _of_einsum(read: Reader, node: NodeProto, turned: bool) -> Factors | None:
     named = list(zip(left.split(","), node.input, strict=False))
     if len(named) != 2 or len(result) not in (1, 2):
         return None
-    if not read.is_weight(node.input[1]):
+    if not read.is_leaf(read.upright(node.input[1])[0]):
         named.reverse()
     (operand, first), (weight, second) = named
     columns = result[0] if turned else result[-1]

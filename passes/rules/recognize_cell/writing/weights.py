@@ -37,14 +37,14 @@ class CellWeights:
             w, r, b, p = (name and self.visible(name) for name in cell.weights)
             return w, r, b, p
         for gate in cell.gates:
-            added = [*gate.biases, *gate.inner, *filter(None, [gate.peephole])]
+            added = [*gate.biases, *gate.inner, *gate.peepholes]
             self._check([gate.w.name, gate.r.name, *(bias.columns.name for bias in added)])
         w = self._matrices([gate.w for gate in cell.gates], "W")
         r = self._matrices([gate.r for gate in cell.gates], "R")
         outer = [gate.biases for gate in cell.gates]
         inner = [gate.inner for gate in cell.gates]
         b = self._biases([*outer, *inner], cell.hidden, "B") if any(outer + inner) else ""
-        looks = [tuple(filter(None, [gate.peephole])) for gate in cell.gates[:3]]
+        looks = [gate.peepholes for gate in cell.gates[:3]]
         return w, r, b, self._biases(looks, cell.hidden, "P") if any(looks) else ""
 
     # -- matrices
