@@ -2,21 +2,17 @@
 
 ONNX has no assert. `must`, `must_count`, `must_all`, `guarded`, `same_sizes` and `same_shape` write
 nodes that fail where a condition does not hold (`kept_state` one of the last two). `guard_of`
-and `state_of` recognise what nodes guard, so that rules see through what other rules wrote:
-change them together. `must_all` is not recognised.
+and `state_of` recognise what nodes guard, so that rules see through what other rules wrote.
+`must_all` is not recognised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
-from passes.ir.attributes import attribute, has, numbers
-from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
 from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Carried
@@ -25,9 +21,8 @@ from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_LENGTHS, GUARD_SHAPES
+from passes.writing.recognised import Constant, Producer, operands_of
 
-Producer = Callable[[str], NodeProto | None]
-Constant = Callable[[str], npt.NDArray[Any] | None]
 Shapes = Callable[[str], Dims | None]
 
 
@@ -146,52 +141,13 @@ class Guard:
 
 def guard_of(node: NodeProto, producer: Producer, constant: Constant, dims: Shapes) -> Guard | None:
     """The guard that `must` or `guarded` (and so `must_count`) wrote as a node; None for others."""
-    if op_of(node) == "Reshape" and len(node.input) == 2:
-        return _impossible_shape(node, producer, constant, dims)
-    if op_of(node) == "Gather":
-        return _impossible_index(node, producer, constant)
-    return None
-
-
-def _impossible_shape(
-    node: NodeProto, producer: Producer, constant: Constant, dims: Shapes
-) -> Guard | None:
-    """The guard that `must` wrote: a value reshaped to its own shape, or to one that is larger by 1
-    on every axis. It has an axis."""
-    source = producer(node.input[0])
-    if not dims(node.input[0]) and (source is None or op_of(source) != "Unsqueeze"):
-        return None
-    choice = producer(node.input[1])
-    if choice is None or op_of(choice) != "Where":
-        return None
-    condition, shape, impossible = choice.input
-    own, other = producer(shape), producer(impossible)
-    if own is None or op_of(own) != "Shape" or own.attribute or own.input[0] != node.input[0]:
-        return None
-    if other is None or op_of(other) != "Add" or other.input[0] != shape:
-        return None
-    return Guard(node.input[0], condition) if _is(constant(other.input[1]), 1) else None
-
-
-def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
-    """The guard that `guarded` wrote: a value read as the only row of a list, at 0 or beyond it."""
-    row, choice = _only_row(node, producer, constant), producer(node.input[1])
-    if row is None or choice is None or op_of(choice) != "Where":
-        return None
-    condition, there, beyond = choice.input
-    return Guard(row, condition) if _is(constant(there), 0) and _is(constant(beyond), 1) else None
-
-
-def _only_row(node: NodeProto, producer: Producer, constant: Constant) -> str | None:
-    """The value of which a Gather reads a list of one; None for another node."""
-    rows = producer(node.input[0]) if op_of(node) == "Gather" else None
-    if rows is None or op_of(rows) != "Unsqueeze" or attribute(node, "axis", 0):
-        return None
-    return rows.input[0] if numbers(rows, 1, "axes", constant) == [0] else None
-
-
-def _is(value: npt.NDArray[Any] | None, number: int) -> bool:
-    return value is not None and value.size == 1 and bool(value.item() == number)
+    name = node.output[0]
+    found = operands_of(must_count, name, producer, constant)
+    if found is None and (found := operands_of(must, name, producer, constant)) is not None:
+        source = producer(found["value"])
+        if not dims(found["value"]) and (source is None or op_of(source) != "Unsqueeze"):
+            return None  # it may have no axis
+    return None if found is None else Guard(**found)
 
 
 def state_of(
@@ -199,75 +155,13 @@ def state_of(
 ) -> str | None:
     """The value that `same_shape` or `same_sizes` let through as `new` where it has the shape of
     `old`; None where neither wrote it."""
-    node = producer(new)
-    if node is None:
-        return None
-    row = _counted(node, producer, constant, old)
-    if row is not None:
-        # what the guard gives has the rank of what it guards, and is declared
-        after, before = dims(new), dims(old)
-        known = after is not None and before is not None
-        return row if known and len(after or ()) == len(before or ()) else None
-    guard = guard_of(node, producer, constant, dims)
-    if guard is None and op_of(node) == "Squeeze":  # a list of one, reshaped
-        inner = producer(node.input[0])
-        guard = guard_of(inner, producer, constant, dims) if inner is not None else None
-        rows = producer(guard.value) if guard is not None else None
-        if guard is None or rows is None or op_of(rows) != "Unsqueeze":
-            return None
-        guard = replace(guard, value=rows.input[0])
-    if guard is None:
-        return None
-    compares = _Compares([guard.value, old], producer, constant)
-    return guard.value if compares.shapes(guard.condition) else None
+    after, before = dims(new), dims(old)
+    # what the guard gives has the rank of what it guards, and is declared
+    same_rank = after is not None and before is not None and len(after) == len(before)
+    writers = (*((same_sizes,) if same_rank else ()), _same_shape_of_numbers, same_shape)
+    matches = (operands_of(one, new, producer, constant, old=old) for one in writers)
+    return next((match["new"] for match in matches if match is not None), None)
 
 
-def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) -> str | None:
-    """The value that `same_sizes` guards; None for another node."""
-    row = _only_row(node, producer, constant)
-    if row is None:
-        return None
-    return row if _Compares([row, old], producer, constant).counts(node.input[1]) else None
-
-
-@dataclass(frozen=True)
-class _Compares:
-    """Recognises conditions that compare the shapes of two values."""
-
-    values: list[str]
-    producer: Producer
-    constant: Constant
-
-    def shapes(self, condition: str) -> bool:
-        """Return whether it states that they have the same rank and the same sizes."""
-        parts = [node for node, _ in conjuncts(condition, self.producer) if node is not None]
-        nodes = [node for node in parts if op_of(node) == "Equal"]
-        return any(map(self._ranks, nodes)) and any(map(self._sizes, nodes))
-
-    def _ranks(self, node: NodeProto) -> bool:
-        ranks = ("Squeeze", "Shape", "Shape")
-        return [self._behind(name, ranks) for name in node.input] == self.values
-
-    def _sizes(self, node: NodeProto) -> bool:
-        """The number of sizes that differ is 0."""
-        zero = self.constant(node.input[1])
-        return zero is not None and not zero.any() and self.counts(node.input[0])
-
-    def counts(self, name: str) -> bool:
-        """Return whether a number counts the sizes in which they differ."""
-        differ = self.producer(self._behind(name, ("ReduceSum", "Cast", "Not")))
-        if differ is None or op_of(differ) != "Equal":
-            return False
-        return [self._behind(name, ("Shape",)) for name in differ.input] == self.values
-
-    def _behind(self, name: str, ops: tuple[str, ...]) -> str:
-        """The origin of a chain of ops, the last first; empty where the chain is another one."""
-        for op in ops:
-            node = self.producer(name)
-            if node is None or op_of(node) != op:
-                return ""
-            cut = len(node.input) > 1 or any(has(node, one) for one in ("start", "end", "axes"))
-            if op in ("Shape", "ReduceSum") and cut:
-                return ""  # of some axes only
-            name = node.input[0]
-        return name
+def _same_shape_of_numbers(author: Author, new: str, old: str) -> str:
+    return same_shape(author, new, old, TensorProto.FLOAT)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import ITERATION, Affine, Ints
-from passes.analysis.integers.integer_ops import is_settled
+from passes.analysis.integers.affine import ITERATION, Affine, Ints, number_of, single_of
+from passes.analysis.integers.integer_ops import is_settled, splits_into_slices
 from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
 from passes.analysis.trip_count.trip_count import TripCount
@@ -40,11 +40,11 @@ def single_slice(integers: Integers, node: NodeProto) -> Single | None:
     starts, ends, axes, steps = (_input(integers, node, position) for position in (1, 2, 3, 4))
     axis = 0 if len(node.input) < 4 else number_of(axes)
     step = 1 if len(node.input) < 5 or not node.input[4] else number_of(steps)
-    start = None if starts is None else starts.single
+    start = single_of(starts)
     if axis is None or start is None or step is None:
         return None
     if step == 1:
-        end = None if ends is None else ends.single
+        end = single_of(ends)
         return Single(axis, far=False) if end is not None and (end - start).number == 1 else None
     far = step >= _FAR and _ends_behind(integers, node, start, step)
     return Single(axis, far=True) if far else None
@@ -59,11 +59,6 @@ def _ends_behind(integers: Integers, node: NodeProto, start: Affine, step: int) 
 
 def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
     return integers.inside(node.input[position]) if position < len(node.input) else None
-
-
-def number_of(ints: Ints | None) -> int | None:
-    """The constant that a single number is, None otherwise."""
-    return ints.single.number if ints is not None and ints.single is not None else None
 
 
 @dataclass(frozen=True)
@@ -135,12 +130,13 @@ class _Finder:
         dims = dims_of(self.site.type_of(tensor))
         if dims is None or not -len(dims) <= axis < len(dims):
             return None
-        if numbers is None or numbers.single is None or not elem_type_of(self.site.type_of(tensor)):
+        place = single_of(numbers)
+        if numbers is None or place is None or not elem_type_of(self.site.type_of(tensor)):
             return None
-        slope = numbers.single.coefficient(ITERATION)
+        slope = place.coefficient(ITERATION)
         if slope not in (1, -1) or not set(self.integers.guards(position)) <= self.guards:
             return None
-        base = numbers.single.without(ITERATION)
+        base = place.without(ITERATION)
         keeps = kept or (op_of(node) == "Gather" and numbers.rank == 1)
         axis %= len(dims)
         return Read(tensor, axis, base, slope < 0, (index,), (node.output[0],), keeps)
@@ -195,14 +191,7 @@ class _Finder:
         if op_of(producer) != "SplitToSequence":
             return None
         axis = attribute(producer, "axis", 0)
-        parts = producer.input[1] if len(producer.input) > 1 else ""
-        if parts and not self._is_one(parts):
+        if not splits_into_slices(producer, self.integers.inside):
             return None
-        kept = bool(parts) or attribute(producer, "keepdims", 1) != 0
+        kept = any(producer.input[1:]) or attribute(producer, "keepdims", 1) != 0
         return self._read(index, node, producer.input[0], axis, node.input[1], kept)
-
-    def _is_one(self, name: str) -> bool:
-        """Return whether a sequence is split into single slices: a scalar 1, which no part
-        exceeds."""
-        found = self.integers.inside(name)
-        return found is not None and found.rank == 0 and number_of(found) == 1

@@ -228,7 +228,13 @@ class Ints:
         """The same, with constants reduced to the range of the type."""
         return replace(self, items=tuple(item.wrapped(self.elem_type) for item in self.items))
 
-    @property
-    def single(self) -> Affine | None:
-        """The number, where there is exactly one."""
-        return self.items[0] if len(self.items) == 1 else None
+
+def single_of(ints: Ints | None) -> Affine | None:
+    """The number, where there is exactly one."""
+    return ints.items[0] if ints is not None and len(ints.items) == 1 else None
+
+
+def number_of(ints: Ints | None) -> int | None:
+    """The constant that a single number is, None otherwise."""
+    found = single_of(ints)
+    return None if found is None else found.number

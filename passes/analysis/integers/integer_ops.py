@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, helper
 
-from passes.analysis.integers.affine import LIMITS, ONE, Affine, Ints
+from passes.analysis.integers.affine import LIMITS, ONE, Affine, Ints, number_of
 from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, has_references, numbers
@@ -95,6 +95,14 @@ def is_settled(node: NodeProto) -> bool:
     """Return whether a node's meaning is fixed: an ONNX operator without attribute references."""
     chosen = has_references(node)
     return is_onnx_domain(node.domain) and not chosen
+
+
+def splits_into_slices(node: NodeProto, ints: Callable[[str], Ints | None]) -> bool:
+    """Return whether a SplitToSequence makes slices of size 1: by default, or of a scalar 1, which
+    no part exceeds."""
+    given = "".join(node.input[1:])
+    parts = ints(given) if given else None
+    return not given or (parts is not None and parts.rank == 0 and number_of(parts) == 1)
 
 
 @FOLLOWED.enter("Identity")

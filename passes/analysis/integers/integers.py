@@ -17,7 +17,14 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.integers.affine import LIMITS, ONE, Affine, Atom, Ints, size_atom, symbol_atom
-from passes.analysis.integers.integer_ops import FOLLOWED, WHOLE, Reading, ints_of, is_settled
+from passes.analysis.integers.integer_ops import (
+    FOLLOWED,
+    WHOLE,
+    Reading,
+    ints_of,
+    is_settled,
+    splits_into_slices,
+)
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.analysis.sizes.sizes_across import Across
 from passes.analysis.sizes.sizes_through import empties_through, size_through
@@ -201,11 +208,8 @@ class Integers:
         node = None if home is None else self.site.model.producer(home.owner, name)
         if home is None or home is self._body or node is None or op_of(node) != "SplitToSequence":
             return None
-        if len(node.input) > 1 and node.input[1]:
-            parts = self._at(home, node.input[1], depth)
-            single = parts.single if parts is not None and parts.rank == 0 else None
-            if single is None or single.number != 1:
-                return None
+        if not splits_into_slices(node, lambda read: self._at(home, read, depth)):
+            return None
         return self._size(home, node.input[0], attribute(node, "axis", 0), depth)
 
     def _leaf(self, home: Scope, name: str) -> Ints | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
@@ -48,7 +48,8 @@ class Intervals:
     def _computed(self, name: str, depth: int) -> Interval | None:
         ints = self.integers.inside(name)
         if ints is not None:
-            return self._of_sum(ints.single) if ints.single is not None else None
+            single = single_of(ints)
+            return self._of_sum(single) if single is not None else None
         fixed = self.integers.constant_inside(name)
         if fixed is not None:
             plain = fixed.size == 1 and fixed.dtype.kind in "biuf" and np.isfinite(fixed).all()

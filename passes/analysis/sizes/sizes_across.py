@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integer_ops import Reading, is_settled
 from passes.analysis.safety.randomness import is_pure
 from passes.analysis.trip_count.conditions import never_ends, starts_always
@@ -34,8 +34,7 @@ class Across:
 
     def number(self, scope: Scope, name: str) -> Affine | None:
         """The single integer that a value holds."""
-        found = self.read(scope).ints(name)
-        return None if found is None else found.single
+        return single_of(self.read(scope).ints(name))
 
     def inwards(self, home: Scope, name: str, axis: int) -> Affine | None:
         """The size of an axis of the body input `name`, in every iteration."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
 from passes.ir.attributes import attribute
@@ -50,13 +50,10 @@ def _reshaped(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 def _counted(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The length of a Range with a step of 1, if it is not negative."""
-    start, limit, step = (read.ints(name) for name in node.input)
+    start, limit, step = (single_of(read.ints(name)) for name in node.input)
     if start is None or limit is None or step is None:
         return None
-    if start.single is None or limit.single is None or step.single is None:
-        return None
-    counts = step.single.number == 1 and limit.single.at_least(start.single)
-    return limit.single - start.single if counts else None
+    return limit - start if step.number == 1 and limit.at_least(start) else None
 
 
 def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
@@ -72,7 +72,5 @@ def exceeding(site: Site) -> tuple[Affine, Affine] | None:
         return None
     place = Place(test, site.model.index(home.owner).positions[name], home)
     integers = Integers(replace(site, place=place))
-    count, bound = (integers.outside(name) for name in test.input)
-    if count is None or bound is None or count.single is None or bound.single is None:
-        return None
-    return count.single, bound.single
+    count, bound = (single_of(integers.outside(name)) for name in test.input)
+    return None if count is None or bound is None else (count, bound)

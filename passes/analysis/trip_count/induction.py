@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto, TensorProto
 
-from passes.analysis.integers.affine import ITERATION, LIMITS, Affine, Atom, Ints
+from passes.analysis.integers.affine import (
+    ITERATION,
+    LIMITS,
+    Affine,
+    Atom,
+    Ints,
+    number_of,
+    single_of,
+)
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import attribute
@@ -49,9 +57,9 @@ def inductions(site: Site, form: LoopForm, *, rounding: bool = False) -> list[In
     initial: dict[str, Ints] = {}
     for carried in form.carried:
         value = start.outside(carried.initial) if _may_count(site, carried) else None
-        if value is not None and value.single is not None:
+        if value is not None and single_of(value) is not None:
             initial[carried.body_input] = value
-            fixed = carried.body_input in form.unchanged and value.single.number is not None
+            fixed = carried.body_input in form.unchanged and number_of(value) is not None
             own = replace(value, items=(_own(carried, value),))
             known[carried.body_input] = value if fixed else own
     body = Integers(site, form.body, known)
@@ -61,10 +69,11 @@ def inductions(site: Site, form: LoopForm, *, rounding: bool = False) -> list[In
         if begun is None:
             continue
         after = body.wrapping(carried.body_output)
-        if after is None or after.single is None:
+        single = single_of(after)
+        if after is None or single is None:
             found += _by_floats(body, carried, begun)
             continue
-        step = (after.single - _own(carried, begun)).wrapped(begun.elem_type).number
+        step = (single - _own(carried, begun)).wrapped(begun.elem_type).number
         if step is not None and (after.rank, after.elem_type) == (begun.rank, begun.elem_type):
             found.append(Induction(carried, begun, step))
     longest = TripCount(site, form).size.most
@@ -73,7 +82,7 @@ def inductions(site: Site, form: LoopForm, *, rounding: bool = False) -> list[In
 
 def _by_floats(body: Integers, carried: Carried, begun: Ints) -> list[Induction]:
     """A counter that takes its step as a float, from a constant on."""
-    first = None if begun.single is None else begun.single.number
+    first = number_of(begun)
     step = _float_step(body, carried, begun.elem_type, begun.rank)
     if first is None or step is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from passes.analysis.integers.affine import Affine, Atom
+from passes.analysis.integers.affine import Affine, Atom, single_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.conditions import ends_with_its_count, never_ends, starts_always
 from passes.ir.conditions import conjuncts
@@ -75,9 +75,9 @@ class TripCount:
             return Affine(self._maximum)
         name = self.form.trip_count
         if name:
-            known = self._integers.outside(name)
-            if known is not None and known.single is not None:
-                return known.single
+            known = single_of(self._integers.outside(name))
+            if known is not None:
+                return known
         elif not self._is_loop:
             sizes = [
                 self._integers.size(scanned.tensor, scanned.axis) for scanned in self.form.scanned
@@ -221,13 +221,10 @@ class TripCount:
         for node, _ in conjuncts(condition, integers.producer):
             if node is None or op_of(node) != "Equal":
                 return None
-            left, right = (integers.outside(name) for name in node.input)
+            left, right = (single_of(integers.outside(name)) for name in node.input)
             if left is None or right is None:
                 return None
-            left_number, right_number = left.single, right.single
-            if left_number is None or right_number is None:
-                return None
-            found.append(left_number - right_number)
+            found.append(left - right)
         return found
 
     # -- written ------------------------------------------------------------------------------

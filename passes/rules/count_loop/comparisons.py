@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, TypeProto
 
-from passes.analysis.integers.affine import ITERATION, Affine
+from passes.analysis.integers.affine import ITERATION, Affine, single_of
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import inductions, integers_of
@@ -92,7 +92,7 @@ class Operands:
             found = self.integers.outside(name)
         else:
             found = self.integers.inside(name) or self.integers.wrapping(name)
-        return None if found is None else found.single
+        return single_of(found)
 
     def _constant(self, name: str) -> npt.NDArray[Any] | None:
         if self.outside:

@@ -39,12 +39,7 @@ def _hands_on_its_condition(node: NodeProto, opset: int) -> bool:
     """Return whether the body returns the condition that it gets, or a constant of its own."""
     form = LoopForm.from_node(node, opset)
     assert form.condition is not None
-    name, producers = form.condition.body_output, form.index.producers
-    while (producer := producers.get(name)) is not None and op_of(producer) in (
-        "Identity",
-        "Cast",
-    ):
-        name = producer.input[0]
+    producer, name = plain(form.condition.body_output, form.index.producers.get)
     fixed = scoping.initializer_names(form.body)
     constant = producer is not None and op_of(producer) == "Constant"
     return name == form.condition.body_input or name in fixed or constant

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from passes.analysis.integers.affine import LIMITS, Affine
+from passes.analysis.integers.affine import LIMITS, Affine, single_of
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -59,8 +59,8 @@ class Counting:
                 "overflow", f"{what} is {value}, computed in int32, and may wrap"
             )
         for name in self._readable():
-            known = self.integers.outside(name)
-            more = None if known is None or known.single is None else value - known.single
+            known = single_of(self.integers.outside(name))
+            more = None if known is None else value - known
             if more is not None and more.number is not None:
                 return self._shifted(name, more.wrapped(TensorProto.INT64).constant)
         axes = self.integers.axes(scoping.free_names(self.site.node))

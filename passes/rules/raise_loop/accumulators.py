@@ -10,7 +10,7 @@ from passes.analysis.bodies.body_types import BodyTypes
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.ir import scope as scoping
+from passes.bodies.written_states import only_written
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
@@ -74,14 +74,11 @@ class _Finder:
         self.site, self.form, self.integers = site, form, integers
         self.types = types
         self.buffers = Buffers(site, form, integers, types, trips)
-        self.readers = form.index.readers
 
     def accumulator(self, carried: Carried) -> Accumulator | None:
         """The accumulator that a carried value is; None if it is none."""
         index = self.form.index
-        position = index.positions.get(
-            index.source(carried.body_output)
-        )  # the node that computes the next value
+        position = index.positions.get(index.source(carried.body_output))
         if position is None:
             return None
         node = self.form.body.node[position]
@@ -92,17 +89,9 @@ class _Finder:
         }.get(op_of(node))
         return None if recognize is None else recognize(carried, position, node)
 
-    def _only(self, carried: Carried, position: int, node: NodeProto) -> None:
+    def _only(self, carried: Carried) -> None:
         """Check that only the node that adds reads the value, before or after it."""
-        before = [
-            reader for reader in self.readers.get(carried.body_input, []) if reader != position
-        ]
-        after = [
-            reader
-            for reader in self.readers.get(node.output[0], [])
-            if not self._hands_on(reader, node.output[0], carried)
-        ]
-        if before or after or list(node.input).count(carried.body_input) != 1:
+        if not only_written(self.form, carried):
             raise self.site.refused(
                 "accumulator-read",
                 f"the body reads {carried.body_input!r}, to which every iteration adds, and so "
@@ -110,24 +99,13 @@ class _Finder:
                 carried.body_input,
             )
 
-    def _hands_on(self, position: int, name: str, carried: Carried) -> bool:
-        """Return whether a reader of `name` only returns it as the next carried value."""
-        if position == OUTPUT:
-            once = scoping.output_names(self.form.body).count(name) == 1
-            return name == carried.body_output and once
-        node = self.form.body.node[position]
-        return op_of(node) == "Identity" and all(
-            self._hands_on(reader, node.output[0], carried)
-            for reader in self.readers.get(node.output[0], [])
-        )
-
     def _concat(self, carried: Carried, position: int, node: NodeProto) -> Accumulator | None:
         if carried.body_input not in node.input or len(node.input) != 2 or not is_settled(node):
             return None
         axis = attribute(node, "axis", None)
         if self.types.changes.get(carried.body_input) is None:
             return None  # what is added has no elements: an ordinary carried value
-        self._only(carried, position, node)
+        self._only(carried)
         element = node.input[1 - list(node.input).index(carried.body_input)]
         dims = self.types.dims(element)
         if axis is None or dims is None or not -len(dims) <= axis < len(dims):
@@ -153,7 +131,7 @@ class _Finder:
             return None
         if len(node.input) > 2 and node.input[2]:
             return None  # inserted at a place of its own
-        self._only(carried, position, node)
+        self._only(carried)
         joins = self._joins(carried)
         for join in joins:
             dims = self.types.dims(node.input[1])
@@ -184,7 +162,7 @@ class _Finder:
         written = self.buffers.written(carried, node)
         if written is None:
             return None
-        self._only(carried, position, node)
+        self._only(carried)
         backwards = self.buffers.filled(carried, written)
         return Accumulator(
             carried,

@@ -8,7 +8,7 @@ from functools import cached_property
 from onnx import NodeProto
 
 from passes.analysis.bodies.body_types import BodyTypes
-from passes.analysis.integers.affine import ITERATION, ONE, Affine
+from passes.analysis.integers.affine import ITERATION, ONE, Affine, single_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import text
@@ -99,10 +99,8 @@ class Buffers:
 
     def _row(self, name: str) -> Affine | None:
         """A scalar integer that depends on the iteration number."""
-        found = self.integers.inside(name)
-        if found is None or found.single is None or not found.single.coefficient(ITERATION):
-            return None
-        return found.single
+        found = single_of(self.integers.inside(name))
+        return found if found is not None and found.coefficient(ITERATION) else None
 
     def _index(self, name: str) -> Affine | None:
         """The row that the indices [i] or [[i]] of a ScatterND select."""

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto, numpy_helper
 
 from passes.analysis.bodies.body_types import BodyTypes
-from passes.analysis.integers.affine import ITERATION, ONE, Affine, Ints
+from passes.analysis.integers.affine import ITERATION, ONE, Affine, Ints, single_of
 from passes.analysis.integers.integer_ops import FOLLOWED, Reading, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.sizes_through import common, size_through
@@ -185,8 +185,9 @@ class IndexGrids:
 
     def _constant_grid(self, name: str) -> Grid | None:
         numbers, array = self.ints(name), self.integers.constant_inside(name)
-        if numbers is not None and numbers.single is not None:
-            return Grid((ONE,) * numbers.rank, numbers.single)
+        single = single_of(numbers)
+        if numbers is not None and single is not None:
+            return Grid((ONE,) * numbers.rank, single)
         if array is None or array.dtype != np.int64 or not array.size:
             return None
         first, shape = int(array.flat[0]), tuple(map(Affine, array.shape))
@@ -201,10 +202,10 @@ class IndexGrids:
         if node is None:
             return None
         if op_of(node) == "Range":
-            start, count = self.ints(node.input[0]), size_through(self.reading, node, 0)
-            if start is None or start.single is None or count is None:
+            start, count = single_of(self.ints(node.input[0])), size_through(self.reading, node, 0)
+            if start is None or count is None:
                 return None
-            return Grid((count,), start.single, None if count == ONE else 0)
+            return Grid((count,), start, None if count == ONE else 0)
         follow = {
             "Expand": self._expanded,
             "Identity": lambda node, data: data,

@@ -10,6 +10,7 @@ from passes.analysis.bodies.body_types import BodyTypes, body_types
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.written_states import only_written
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
@@ -18,7 +19,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.sequences.elements import origin_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
@@ -99,36 +100,19 @@ def _is_sequence(site: Site, carried: Carried) -> bool:
 def _appending(site: Site, form: LoopForm, carried: Carried) -> frozenset[int]:
     """Return the positions of the node that appends an element, the first, and of those that only
     pass its output on."""
-    index = form.index
-    position = index.positions.get(index.source(carried.body_output))
-    node = None if position is None else form.body.node[position]
+    found = only_written(form, carried)
+    node = form.body.node[min(found)] if found else None
     if (
         node is None
         or op_of(node) != "SequenceInsert"
         or not is_settled(node)
         or node.input[0] != carried.body_input
         or any(node.input[2:])
-        or list(node.input).count(carried.body_input) != 1
-        or index.readers[carried.body_input] != [position]
-        or scoping.output_names(form.body).count(carried.body_output) != 1
     ):
-        raise _not_appended(site, carried)
-    found, pending = {position}, [node.output[0]]
-    while pending:
-        name = pending.pop()
-        for reader in index.readers.get(name, ()):
-            if reader == OUTPUT and name == carried.body_output:
-                continue
-            if reader == OUTPUT or op_of(form.body.node[reader]) != "Identity":
-                raise _not_appended(site, carried)
-            found.add(reader)
-            pending.append(form.body.node[reader].output[0])
-    return frozenset(one for one in found if one is not None)
-
-
-def _not_appended(site: Site, carried: Carried) -> Refused:
-    what = f"the body does more with the sequence {carried.body_input!r} than to append one element"
-    return site.refused("not-appended", what, carried.body_input)
+        name = carried.body_input
+        what = f"the body does more with the sequence {name!r} than to append one element"
+        raise site.refused("not-appended", what, name)
+    return found
 
 
 def _empty(site: Site, carried: Carried) -> list[NodeProto]:

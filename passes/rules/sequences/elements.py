@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.iteration_reads import number_of
-from passes.analysis.integers.integer_ops import is_settled
+from passes.analysis.integers.affine import number_of
+from passes.analysis.integers.integer_ops import is_settled, splits_into_slices
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
@@ -177,10 +177,9 @@ def slices_of(site: Site, name: str) -> Slices | None:
         return None
     split = nodes[0]
     keeps = attribute(split, "keepdims", 1) != 0
-    if len(split.input) > 1 and split.input[1]:
-        given = Integers(site).outside(split.input[1])
-        if not keeps or given is None or given.rank != 0 or number_of(given) != 1:
-            return None
+    of_one = splits_into_slices(split, Integers(site).outside)
+    if not of_one or (any(split.input[1:]) and not keeps):
+        return None
     return Slices(split.input[0], attribute(split, "axis", 0) or 0, keeps, tuple(nodes))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.analysis.bodies.iteration_reads import number_of
+from passes.analysis.integers.affine import number_of
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
