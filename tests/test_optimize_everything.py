@@ -18,7 +18,7 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.sampled(40)
 
 FOLDER = Path(__file__).parent.parent / "golden_models"
 

@@ -11,7 +11,7 @@ from passes.ir import scope
 from passes.session import NotVerified
 from passes.testing import as_model, assert_rewrite
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.slow
 
 BINARY = ("Add", "Sub", "Mul", "Max", "MatMul", "Div")
 UNARY = ("Exp", "Neg", "Tanh", "Identity", "Transpose")

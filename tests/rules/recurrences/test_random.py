@@ -11,7 +11,7 @@ from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
-pytestmark = pytest.mark.sampled(40)
+pytestmark = pytest.mark.slow
 
 #: What the state is multiplied by, of the scanned a [H,D], g [H] and the outer w [H,1,1].
 _DECAYS = (
