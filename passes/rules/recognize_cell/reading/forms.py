@@ -25,7 +25,7 @@ class Gate:
     """The terms of a gate: the element times `w`, the state times `r`, and biases.
 
     `inner` are the biases that a GRU resets together with the state's product, `peepholes` the
-    factors of an LSTM's memory.
+    factors of the memory c.
     """
 
     w: Matrix
@@ -51,9 +51,8 @@ class Cell:
     """The step of a recurrent operator, gates and carried values in the operator's order.
 
     `inputs` is the width of an element, `hidden` that of a state. `activations`: one of each kind
-    of gate, then that of an LSTM's output. `linear`: a GRU resets the state's product, not the
-    state (linear_before_reset). `coupled`: the gate f of an LSTM is 1 minus the gate i
-    (input_forget).
+    of gate, then that of the memory c. `linear`: a GRU resets the state's product, not the state
+    (linear_before_reset). `coupled`: the gate f is 1 minus the gate i (input_forget).
     """
 
     operator: str
