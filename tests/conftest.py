@@ -1,6 +1,6 @@
 """Options of the test suite: `--slow` runs the long tests, `--update-golden` rewrites outcomes.
 
-Of a test that is marked `sampled` and runs over many cases, every twentieth is quick enough for
+Of a test that is marked `sampled` and runs over many cases, every fortieth is quick enough for
 each run, or one in the number that is given; the others count as slow.
 """
 
@@ -53,7 +53,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 #: Of the cases of a sampled test, one in so many is not slow.
-_ONE_IN = 20
+_ONE_IN = 40
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
