@@ -105,6 +105,18 @@ def test_what_executors_may_round_or_decide_otherwise_stays(node: str, constants
     assert not any(map(is_constant, nodes_of(after)))
 
 
+def test_an_identity_matrix_is_not_taken_for_sizes() -> None:
+    """An EyeLike, too, reads nothing but sizes, and may be of whole numbers."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (bool c, int64[1,2] x) => (int64[1,2] z) {
+       z = If (c) <then_branch = a () => (int64[1,2] y) { e = EyeLike (x)  y = Add (e, x) },
+                   else_branch = b () => (int64[1,2] q) { q = Neg (x) }>
+    }
+    """
+    assert folded(text) == {}
+
+
 def test_a_long_chain_takes_one_round() -> None:
     chain = "".join(f"k{i + 1} = Add (k{i}, k0) " for i in range(100))
     found = folded(branch_of(f"{chain} y = Mul (x, k100)", "float[1] k0 = {1}"))
