@@ -36,6 +36,9 @@ OTHER = {
     "upgrade/bidirectional": "that two Slices are as long is not proven of a Loop: it is guarded",
     "lower/static_zero": "a Loop that never runs is refused: onnxruntime cannot run such a Scan",
     "lower/float8_and_a_function": "float8 is scanned as float: no Gather takes it",
+    "lower/strings": "rows of strings are taken by a mask (no Gather takes them), and stay outside",
+    "upgrade/strings": "the same, of strings",
+    "upgrade/masked_backwards": "the same, of strings",
 }
 
 
