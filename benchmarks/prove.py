@@ -12,8 +12,8 @@ from onnx import ModelProto, parser
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
 from passes.ir.model import Model
+from passes.proving.prover import Proof, prove
 from passes.verify import verification
-from passes.verify.prove.prover import Proof, prove
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.terms import Limits, Models, Terms
 

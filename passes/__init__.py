@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from passes.comparing import compare
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
+    from passes.proving.proof import Proof
     from passes.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from passes.streaming.stream import stream
     from passes.support.reading import known_operators
     from passes.targets.checking import check_target
-    from passes.verify.prove.proof import Proof
 
 __version__ = "0.1.0"
 
@@ -78,7 +78,7 @@ _HOMES = {
     "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
-    "Proof": "passes.verify.prove.proof",
+    "Proof": "passes.proving.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",

@@ -24,8 +24,8 @@ from passes.commands.rewriting import (
 from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
 from passes.inspection.lowest import Lowest, find_lowest
+from passes.proving.proof import Proof
 from passes.session import Source, loaded
-from passes.verify.prove.proof import Proof
 
 __all__ = [
     "DEFAULT_OPSET",
@@ -111,8 +111,8 @@ def prove(
         NoExecutor: only onnxruntime was requested, and it is not installed.
         TypeError, ValueError: the executor, its budget or the seed cannot have this value.
     """
-    from passes.verify.prove.judging import Executing, judge
-    from passes.verify.prove.promises import Promises, bound
+    from passes.proving.judging import Executing, judge
+    from passes.proving.promises import Promises, bound
 
     held_values = {name: held(value) for name, value in (values or {}).items()}
     promised = RuleOptions(

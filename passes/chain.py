@@ -28,7 +28,7 @@ from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
-    from passes.verify.prove.prover import Attempt
+    from passes.proving.prover import Attempt
     from passes.verify.rewrites.verifying import KnownVerifications
 
 
@@ -178,9 +178,9 @@ class Chain:
         asked = [session.proving for session in self.sessions if session.proving is not None]
         if not asked:
             return None
-        from passes.verify.prove.drawn.proving import at_sizes
-        from passes.verify.prove.promises import Promises
-        from passes.verify.prove.prover import attempt
+        from passes.proving.drawn.proving import at_sizes
+        from passes.proving.promises import Promises
+        from passes.proving.prover import attempt
 
         self.sessions[0].say("proving")
         budget = max(proving.budget for proving in asked)
@@ -205,7 +205,7 @@ class Chain:
         """Raise CannotCertify if a certificate is wanted that would rest on promises."""
         if not self._certifying:
             return
-        from passes.verify.prove.promises import Promises
+        from passes.proving.promises import Promises
 
         promises = replace(Promises.of([one.options for one in self.sessions]), given=())
         under = [one.partition(": ")[0] for one in promises.sentences()]
@@ -222,8 +222,8 @@ class Chain:
         Raises:
             NotProduced: the proof needs its searches.
         """
-        from passes.verify.prove.certificates.certificate import Certificate, embed
-        from passes.verify.prove.certificates.guide import DoesNotHold
+        from passes.proving.certificates.certificate import Certificate, embed
+        from passes.proving.certificates.guide import DoesNotHold
 
         made = None
         if self._certifying and attempt is not None and attempt.proof.is_proven:
@@ -258,7 +258,7 @@ class Chain:
         say = self.sessions[0].say
         sought = []
         if attempt is not None:
-            from passes.verify.prove.draws import cases_of
+            from passes.proving.draws import cases_of
 
             sought = cases_of(model.proto, attempt.clues, verifying.seed)
         verdicts = verify_rounds(

@@ -19,11 +19,11 @@ from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
 from passes.loops.alike import pattern_of
 from passes.measuring.measured import Measured
+from passes.proving.proof import Proof
 from passes.rule import Edit
 from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Tried, Verification
-from passes.verify.prove.proof import Proof
 from passes.writing.purposes import Extra
 
 Outcome = Literal["rewritten", "refused"]

@@ -13,7 +13,7 @@ from passes.builds.task import Done, End, Task
 from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
 from passes.json_values import as_json
-from passes.verify.prove.scope import Scope
+from passes.proving.scope import Scope
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200

@@ -17,10 +17,10 @@ from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
 from passes.inspection.inspection import VERSION as INSPECT_VERSION
 from passes.inspection.inspection import Inspection
+from passes.proving.certificates.certificate import VERSION as CERTIFICATE_VERSION
+from passes.proving.certificates.certificate import Certificate
 from passes.support.operators import VERSION as OPERATORS_VERSION
 from passes.support.operators import Operators
-from passes.verify.prove.certificates.certificate import VERSION as CERTIFICATE_VERSION
-from passes.verify.prove.certificates.certificate import Certificate
 
 
 def report() -> dict[str, Any]:

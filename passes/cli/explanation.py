@@ -6,7 +6,7 @@ from pathlib import Path
 
 from passes.engine.plugins import load_rules
 from passes.errors import nearest
-from passes.verify.prove.proof import CODES as PROOF_CODES
+from passes.proving.proof import CODES as PROOF_CODES
 
 #: The parts of loops that each rule supports, which `tests.instruments.loop_parts` measures.
 LOOP_PARTS = Path(__file__).with_name("loop_parts.md")

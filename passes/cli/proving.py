@@ -32,7 +32,7 @@ from passes.commands.options import Binding, ExecutingBoth, ProofBudget
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 if TYPE_CHECKING:
-    from passes.verify.prove.proof import Proof
+    from passes.proving.proof import Proof
 
 app = typer.Typer()
 _certificate = typer.Typer(no_args_is_help=True)
@@ -115,9 +115,9 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     """
     from passes.check import load_checked
     from passes.not_produced import Disagreement
+    from passes.proving import judging
+    from passes.proving.promises import Promises, bound
     from passes.verify.inputs.given import load
-    from passes.verify.prove import judging
-    from passes.verify.prove.promises import Promises, bound
 
     options = options_from(Prove, given)
     with failing():
@@ -142,8 +142,8 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     if not proof.is_proven:
         fail(f"{after}: {proof.sentence()}", NOT_PRODUCED)
     if options.certify is not None:
-        from passes.verify.prove.certificates.certificate import Certificate
-        from passes.verify.prove.certificates.guide import DoesNotHold
+        from passes.proving.certificates.certificate import Certificate
+        from passes.proving.certificates.guide import DoesNotHold
 
         try:
             made = Certificate.of(old, new, proof, found.choices, options.budget)
@@ -160,8 +160,8 @@ def _check(before: Path, after: Path, certificate: Path | None = None, **given: 
     relation between loops, or the version; 1 if it is no certificate.
     """
     from passes.check import load_checked
-    from passes.verify.prove.certificates.certificate import BadCertificate, Certificate, embedded
-    from passes.verify.prove.certificates.guide import DoesNotHold
+    from passes.proving.certificates.certificate import BadCertificate, Certificate, embedded
+    from passes.proving.certificates.guide import DoesNotHold
 
     options = options_from(Checking, given)
     stated_in = after if certificate is None else certificate

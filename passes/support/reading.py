@@ -22,6 +22,9 @@ from passes.ir.versions import OLDEST_OPSET
 from passes.onnxruntime.element_types import signature
 from passes.operators.table import TRAITS, traits_of
 from passes.operators.traits import EVERY, Fails, Rounds, Traits, Word
+from passes.proving import operators as _models
+from passes.proving.drawn.operators import is_of_terms
+from passes.proving.evaluator import model_of
 from passes.streaming import stream as _rules
 from passes.streaming.streamer import rule_of
 from passes.support.operators import (
@@ -35,9 +38,6 @@ from passes.support.operators import (
 from passes.targets import profile
 from passes.targets.findings import unsupported
 from passes.vectorize import TABLE as BATCHED
-from passes.verify.prove import operators as _models
-from passes.verify.prove.drawn.operators import is_of_terms
-from passes.verify.prove.evaluator import model_of
 from passes.verify.reference import ops as _kernels
 from passes.verify.reference.control_flow.table import CONTROL_FLOW
 from passes.verify.reference.kernels import has_kernel

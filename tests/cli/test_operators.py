@@ -30,7 +30,7 @@ what is done with it
   batches   yes  by a rule         passes/vectorize/ops/elementwise.py
   streams   yes  by a rule         passes/streaming/frame_by_frame.py
   executes  yes  by onnx's kernel
-  proves    yes  by a model        passes/verify/prove/operators/elementwise.py
+  proves    yes  by a model        passes/proving/operators/elementwise.py
   drawn     yes
   folds     yes
   integers  -

@@ -17,10 +17,10 @@ import onnx
 
 from passes.choices import RuleOptions
 from passes.ir.model import Model
-from passes.verify.prove.drawn.proving import at_sizes
-from passes.verify.prove.promises import NO_PROMISES, Promises
-from passes.verify.prove.proof import Proof
-from passes.verify.prove.prover import prove
+from passes.proving.drawn.proving import at_sizes
+from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.proof import Proof
+from passes.proving.prover import prove
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER, PAGE = ROOT / "golden_models", ROOT / "docs" / "trust.md"

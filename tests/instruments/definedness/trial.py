@@ -15,12 +15,12 @@ from passes.check import load_checked
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.protos import copied
+from passes.proving.loops.recurrences import SCANS_NOTHING
+from passes.proving.operators.cells import CELLS_NOTHING
+from passes.proving.prover import Proof, prove
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify.executor import Executor
-from passes.verify.prove.loops.recurrences import SCANS_NOTHING
-from passes.verify.prove.operators.cells import CELLS_NOTHING
-from passes.verify.prove.prover import Proof, prove
 from tests.instruments.definedness.change import Change, sites
 from tests.instruments.definedness.failing import FAILING
 from tests.instruments.definedness.kinds import KINDS

@@ -92,6 +92,6 @@ def _assumed(before: ModelProto) -> list[str]:
 
 def _is_proven(before: ModelProto, made: bytes) -> bool:
     from passes.ir.model import Model
-    from passes.verify.prove.prover import prove
+    from passes.proving.prover import prove
 
     return prove(Model.load(before), Model.load(made), _SECONDS).is_proven

@@ -1,0 +1,137 @@
+"""Elements of arrays on which numpy computes: arithmetic in a kernel makes terms.
+
+A kernel that only adds, multiplies and applies functions runs on arrays of these, in the order in
+which it always computes. The terms have its name in them: what one kernel computes is equal to what
+another one does up to the order of sums at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from passes.operators.cells import ACTIVATIONS
+from passes.proving.drawn.symbols import Terms, name_of, numbers
+from passes.proving.terms.algebra import EXACT_OPERATORS
+from passes.verify.executor import Array
+from passes.verify.reference.ops.cells import each
+from passes.verify.reference.value_types import element_dtype
+
+_ACTIVATIONS = {name.lower(): one for name, one in ACTIVATIONS.items()}
+
+
+class Element:
+    """One element: its term, and where that was made."""
+
+    def __init__(self, terms: Terms, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
+        self.terms = terms
+        self.kernel = kernel
+        self.number = number
+        self.dtype_ = dtype
+
+    def of(self, op: str, *operands: Any, data: tuple[tuple[str, str], ...] = ()) -> Element:
+        """An operator applied to elements and numbers."""
+        args = [self._number(one) for one in operands]
+        if op in EXACT_OPERATORS and all(map(self.terms.is_constant, args)):
+            found = EXACT_OPERATORS[op](*map(self.terms.value, args))
+            if found.dtype == self.dtype_:  # not so where whole numbers are divided
+                return Element(self.terms, self.kernel, self.terms.constant(found), self.dtype_)
+        made = self.terms.make(op, data, args, name_of(self.dtype_), self.kernel)
+        return Element(self.terms, self.kernel, made, self.dtype_)
+
+    def _number(self, one: Any) -> int:
+        if isinstance(one, Element):
+            return one.number
+        return self.terms.constant(self.dtype_.type(one))
+
+    def activated(self, name: str, alpha: float, beta: float) -> Element:
+        """An activation function of a recurrent operator, by its name in lower case."""
+        function = _ACTIVATIONS[name]
+        op = function.name
+        if op == "Affine":
+            return self.of("Add", self.of("Mul", alpha, self), beta)
+        if op == "ScaledTanh":
+            return self.of("Mul", alpha, self.of("Tanh", self.of("Mul", beta, self)))
+        given = zip(function.parameters, map(np.float32, (alpha, beta)), strict=False)
+        return self.of(op, self, data=tuple((one, repr(float(value))) for one, value in given))
+
+    def clipped(self, bound: float) -> Element:
+        """The element between two bounds."""
+        return self.of("Min", self.of("Max", self, -bound), bound)
+
+    def product(self, left: Array, right: Array) -> Array:
+        """The product of arrays of elements and numbers, of which this one is one."""
+        ids = [np.vectorize(self._number, otypes=[np.int64])(one) for one in (left, right)]
+        made = product(self.terms, ids[0], ids[1], self.dtype_, self.kernel)
+        return each(made, lambda one: Element(self.terms, self.kernel, int(one), self.dtype_))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an element is no condition")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("elements are not compared")
+
+
+def product(
+    terms: Terms, left: Array, right: Array, dtype: np.dtype[Any], within: str = ""
+) -> Array:
+    """The product of matrices of term numbers: a term for each row and column, their elements in
+    turn. Axes of vectors stay, with size 1."""
+    a, b = np.atleast_2d(left), right if right.ndim > 1 else right[:, np.newaxis]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count, name = int(np.prod(batch)), name_of(dtype)
+    rows = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
+    columns = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
+    made = [
+        terms.make("Dot", (), np.stack([row, column], 1).ravel().tolist(), name, within)
+        for one, other in zip(rows, columns, strict=True)
+        for row in one
+        for column in other.T
+    ]
+    return np.array(made, np.int64).reshape(*batch, a.shape[-2], b.shape[-1])
+
+
+def _method(op: str, *, swapped: bool = False) -> Callable[..., Element]:
+    if swapped:
+        return lambda self, other: self.of(op, other, self)
+    return lambda self, *others: self.of(op, self, *others)
+
+
+for _name, _op in {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div"}.items():
+    setattr(Element, f"__{_name}__", _method(_op))
+    setattr(Element, f"__r{_name}__", _method(_op, swapped=True))
+for _name, _op in {
+    "__neg__": "Neg",
+    "__abs__": "Abs",
+    "exp": "Exp",
+    "log": "Log",
+    "tanh": "Tanh",
+    "sqrt": "Sqrt",
+    "sin": "Sin",
+    "cos": "Cos",
+}.items():
+    setattr(Element, _name, _method(_op))
+
+
+def elements(terms: Terms, kernel: str, array: Array) -> Array:
+    """An array of elements; the numbers of constants stay numbers where all are constants."""
+    dtype = element_dtype(array.dtype)
+    result = np.empty(array.size, object)
+    for place, one in enumerate(numbers(array).reshape(-1).tolist()):
+        result[place] = Element(terms, kernel, one, dtype)
+    return result.reshape(array.shape)
+
+
+def from_elements(terms: Terms, array: Any, dtype: np.dtype[Any]) -> Array:
+    """The term numbers of what a kernel made of elements.
+
+    Raises:
+        TypeError: an element is of another kind.
+    """
+    flat: Sequence[Any] = np.asarray(array).reshape(-1).tolist()
+    ids = [
+        one.number if isinstance(one, Element) else terms.constant(dtype.type(one)) for one in flat
+    ]
+    return np.array(ids, np.int64).reshape(np.shape(array))

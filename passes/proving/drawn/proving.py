@@ -1,0 +1,112 @@
+"""Proves two models equal at drawn sizes: as terms, else up to the order of summation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+
+from passes.choices import PROOF_BUDGET as BUDGET
+from passes.ir.model import Model
+from passes.proving.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
+from passes.proving.drawn.field import Field
+from passes.proving.drawn.symbols import NotShown
+from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.proof import Proof
+from passes.proving.scope import Scope
+from passes.verify.inputs.draw import Case
+from passes.verify.inputs.hints import model_hints
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.verification import verify
+
+#: What a proof at drawn sizes assumes.
+AT_SIZES = (
+    "axes of one name have one size",
+    "NaNs are alike",
+    "what is constant is computed as the reference executor does",
+    "kernels sum up a row in the same order wherever it is",
+    "rows that no iteration collects have the sizes that the body would give them",
+)
+REGROUPED = (
+    "sums and products of the same terms in another order differ by what verification allows for"
+    " rounding, and in the sign of a zero",
+)
+#: The codes for which drawn sizes are of no use.
+SETTLED = frozenset({"signature", "model", "promise"})
+#: Cases that are executed where sums are in another order.
+_EXECUTED = 14
+
+
+def at_sizes(
+    before: Model,
+    after: Model,
+    proof: Proof,
+    budget: float = BUDGET,
+    promises: Promises = NO_PROMISES,
+) -> Proof:
+    """`proof` if it holds for all sizes, else that at drawn sizes; if there is none, `proof` with
+    why."""
+    if proof.is_proven or proof.code in SETTLED:
+        return proof
+    found = prove_at_sizes(before, after, budget, promises)
+    if found.is_proven:
+        return replace(found, promised=proof.promised)
+    return replace(proof, at_sizes=f"{found.code}: {found.detail}")
+
+
+def prove_at_sizes(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """Prove that two models of one signature answer alike at drawn sizes, for all floats, wherever
+    the promises are kept.
+
+    The `budget` is in seconds.
+    """
+    before, after = promises.applied(before, after)
+    keep = promises.keeping(before)
+    try:
+        found = Comparison(before, after, monotonic() + budget, keep).run()
+    except Unequal as error:
+        return Proof("unproven", error.code, str(error))
+    except NotShown as error:
+        return Proof("not-provable", error.code, str(error))
+    decisions = MOST_DECISIONS if found.is_cut else 0
+    scope = Scope("terms", tuple(found.draws), decisions)
+    if not found.differing:
+        return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
+    return _regrouped((before, after), found, scope, budget, keep)
+
+
+def _assumed(found: Found) -> tuple[str, ...]:
+    return (*AT_SIZES, *sorted(found.over_nothing))
+
+
+def _regrouped(
+    models: tuple[Model, Model],
+    found: Found,
+    scope: Scope,
+    budget: float,
+    keep: Callable[[Case], bool] | None,
+) -> Proof:
+    """The proof up to the order of sums, which executed cases must not contradict."""
+    field = Field(found.terms)
+    unlike = field.differing(found.differing)
+    if unlike is not None:
+        one, other = map(found.terms.written, unlike)
+        return Proof("unproven", "element", f"{one} before, {other} after")
+    before, after = models
+    executed = verify(
+        Models(before.proto, after.proto, before.base_dir, after.base_dir),
+        Terms(
+            [ReferenceExecutor(keep=2)],
+            exact=False,
+            inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),
+            limits=Limits(budget),
+        ),
+    )
+    cases = sum(tally.compared for tally in executed.tallies.values())
+    if executed.verdict != "verified" or not cases:
+        return Proof("unproven", "executed", executed.reason or executed.verdict)
+    scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
+    return Proof("proven", assumed=(*_assumed(found), *REGROUPED), paths=found.runs, scope=scope)

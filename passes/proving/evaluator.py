@@ -1,0 +1,441 @@
+"""Evaluates a graph over terms: every node in order, its obligations whether or not it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TypeProto,
+    defs,
+    helper,
+    numpy_helper,
+)
+
+from passes.ir.constants import constant_tensor
+from passes.ir.model import Model
+from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
+from passes.ir.places import MAIN, holds_graphs, label
+from passes.ir.protos import copied, replace_all
+from passes.ir.registry import Registry
+from passes.ir.versions import OLDEST_OPSET
+from passes.proving.terms.algebra import INT64, Algebra
+from passes.proving.terms.arrays import Array, NotProvable, constant
+from passes.proving.terms.term import Term, subterms
+
+Values = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The reason for which a condition is required; `is_shown`: it has to be shown of the original,
+    too, which does not fail without it but answers otherwise."""
+
+    text: str
+    is_shown: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Fails(Exception):
+    """The model fails for certain on this path, for the reason given."""
+
+
+class Fork(Exception):
+    """The evaluation depends on whether this condition holds."""
+
+    def __init__(self, condition: Term, *, certain: bool = False) -> None:
+        super().__init__(str(condition))
+        self.condition = condition
+        self.certain = certain  # where it does not hold the original fails
+
+
+@dataclass
+class Call:
+    """A node, its inputs and its attributes with the defaults of its version."""
+
+    evaluator: Evaluator
+    node: NodeProto
+    inputs: list[Array | None]
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, Any]
+    values: Values
+    owner: GraphProto | FunctionProto
+
+    @property
+    def declared(self) -> dict[str, TypeProto]:
+        """The types that the graph or function of the node declares for its values."""
+        owner = self.owner
+        outputs = owner.output if isinstance(owner, GraphProto) else ()
+        return {value.name: value.type for value in (*owner.value_info, *outputs)}
+
+    @property
+    def algebra(self) -> Algebra:
+        """The terms."""
+        return self.evaluator.algebra
+
+    @property
+    def opset(self) -> int:
+        """The opset of ONNX."""
+        return self.opsets[""]
+
+    @property
+    def op(self) -> str:
+        """The operator, with its domain unless that is ONNX's."""
+        return op_of(self.node)
+
+    def cannot(self, code: str, sentence: str) -> NotProvable:
+        """An end of the proof at this node."""
+        return self.evaluator.cannot(code, sentence)
+
+    def array(self, position: int) -> Array:
+        """An input that the operator needs."""
+        found = self.optional(position)
+        if found is None:
+            raise NotProvable("shape", f"{self.op} has no input {position}")
+        return found
+
+    def optional(self, position: int) -> Array | None:
+        """An input, None where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def alike(self, *arrays: Array) -> None:
+        """See that arrays have one element type. Raises NotProvable."""
+        found = sorted({array.dtype for array in arrays})
+        if len(found) > 1:
+            raise self.cannot("type", f"operands are {' and '.join(found)}")
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis that may count from the end."""
+        if not -rank <= axis < rank:
+            raise NotProvable("axis", f"there is no axis {axis} of {rank}")
+        return axis % rank
+
+    def value(self, name: str) -> Array:
+        """A value that the node sees. Raises NotProvable where there is none."""
+        if name not in self.values:
+            raise self.cannot("model", f"it reads {name!r}, which does not exist")
+        return self.values[name]
+
+    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
+        """Axes that may count from the end, each of them once."""
+        found = [self.axis(one, rank) for one in axes]
+        if len(set(found)) != len(found):
+            raise NotProvable("axis", f"{self.op} names an axis twice")
+        return found
+
+    def numbers(self, position: int, name: str) -> list[int] | None:
+        """Whole numbers, an attribute in old opsets, later an input; None where there are none."""
+        if self.attributes.get(name) is not None:
+            return [int(one) for one in self.attributes[name]]
+        given = self.optional(position)
+        return None if given is None else given.numbers()
+
+
+Operator = Callable[[Call], "list[Array]"]
+#: The entry of the operators that have none of their own.
+OPAQUE = "opaque"
+_TABLE: Registry[Operator] = Registry()
+operator = _TABLE.enter
+
+
+def model_of(op: str) -> Callable[..., object] | None:
+    """What models an operator for all sizes; None if it is only taken to give equal outputs for
+    equal inputs."""
+    return constant if op == "Constant" else _TABLE.get(op)
+
+
+@dataclass
+class Evaluator:
+    """One model on one path; `original`: its obligations may be taken to hold. `non_empty`: the
+    user promised that no Scan of it has nothing to scan."""
+
+    model: Model
+    algebra: Algebra
+    original: bool
+    assumed: set[str] = field(default_factory=set)
+    path: list[str] = field(default_factory=list)
+    is_vacuous: bool = False  # within a body that never runs
+    non_empty: bool = False
+    over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
+    read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
+    _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
+
+    # obligations
+
+    def require(self, condition: Term, why: str | Reason) -> None:
+        """Require a condition without which the node fails.
+
+        Raises:
+            Fails: it does not.
+            Fork: it may not, and the new model is studied.
+            NotProvable: it is not shown, and has to be.
+        """
+        if condition is self.algebra.true:
+            return
+        reason = (
+            why if isinstance(why, Reason) else Reason(f"{self.place()}: it fails unless {why}")
+        )
+        if self._pending:
+            self._pending[-1].append((condition, reason))
+            return
+        if self.algebra.proves(condition):
+            return
+        if condition is self.algebra.false and not reason.is_shown:
+            raise Fails(reason.text)
+        if condition.free:
+            raise NotProvable("obligation", f"{reason}, which is not shown: {condition}", condition)
+        choice = self.algebra.choice(condition)
+        if choice is not None:
+            raise Fork(choice)
+        if reason.is_shown:
+            raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
+        if not self.original and any(one.op == "answers" for one in subterms(condition)):
+            raise NotProvable("operator", f"{reason}, which is not shown: it is not modelled")
+        raise Fork(condition, certain=self.original)
+
+    def whole_numbers(self, array: Array) -> Array:
+        """Prove that no element of an int64 array overflows, so that its terms are its values."""
+        if array.dtype != INT64:
+            return array
+        variables, value = array.generic()
+        self.read |= value.free
+        condition = self.algebra.fits(value)
+        if condition is not None:
+            why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
+            self._everywhere(array, variables, condition, why)
+        return array
+
+    def promised(self, *sizes: Term) -> None:
+        """Require that sizes are not 0, if the user promised it."""
+        for size in sizes if self.non_empty else ():
+            above = self.algebra.ge0(self.algebra.sub(size, self.algebra.one))
+            self.require(above, "the batch and the time are not 0, as promised")
+
+    def for_each(self, array: Array, condition: Callable[[Term], Term], why: str) -> None:
+        """Require a condition of every element."""
+        variables, value = array.generic()
+        self._everywhere(array, variables, condition(value), why)
+
+    def _everywhere(
+        self, array: Array, variables: Sequence[Term], condition: Term, why: str | Reason
+    ) -> None:
+        each = condition
+        for size, index in reversed(list(zip(array.shape, variables, strict=True))):
+            condition = self.algebra.for_all(size, self.algebra.close([index], condition))
+        self.require(condition, why)
+        if array.rank == 1 and not self.is_within:
+            self.algebra.know_of_each(array.shape[0], variables[0], each)
+
+    @property
+    def is_within(self) -> bool:
+        """True in a body or branch, which may not run."""
+        return bool(self._pending)
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[tuple[Term, Reason]]]:
+        """Collect what is required within, for whoever knows when it counts."""
+        found: list[tuple[Term, Reason]] = []
+        self._pending.append(found)
+        try:
+            yield found
+        finally:
+            self._pending.pop()
+
+    def decide(self, condition: Term, why: str) -> bool:
+        """Return whether a condition holds, on this path.
+
+        Raises:
+            Fork: it is both ways.
+            NotProvable: it depends on an iteration, or an index.
+        """
+        if condition is self.algebra.true or self.algebra.proves(condition):
+            return True
+        if condition is self.algebra.false or self.algebra.proves(self.algebra.negation(condition)):
+            return False
+        atom = condition
+        while atom.op in ("and", "or", "not", "ite"):
+            atom = atom.args[0]
+        if condition.free:
+            raise self.cannot(
+                "decision", f"an iteration or index decides whether {why}: {condition}", condition
+            )
+        raise Fork(self.algebra.choice(atom) or atom)
+
+    def given(self, condition: Term, why: str) -> None:
+        """See that a condition holds where the operator need not fail without it.
+
+        Raises:
+            NotProvable: it may not.
+        """
+        if not self.decide(condition, why):
+            raise self.cannot("operator", f"it is not shown that {why}: {condition}")
+
+    def runs_over(self, assumption: str, *sizes: Term) -> None:
+        """Note what is assumed of an operator of which a size may be 0."""
+        some = [self.algebra.sub(size, self.algebra.one) for size in sizes]
+        if not self.is_vacuous and not all(map(self.algebra.is_not_negative, some)):
+            self.over_nothing.add(assumption)
+
+    def same(self, left: Term, right: Term, why: str) -> None:
+        """Require two sizes to be equal."""
+        self.require(self.algebra.eq0(self.algebra.sub(left, right)), why)
+
+    def place(self) -> str:
+        """The node that is evaluated."""
+        return "".join((MAIN, *self.path))
+
+    def cannot(self, code: str, sentence: str, *terms: Term) -> NotProvable:
+        """An end of the proof at the node that is evaluated."""
+        return NotProvable(code, f"{self.place()}: {sentence}", *terms)
+
+    # graphs
+
+    def constants(self, graph: GraphProto) -> Values:
+        """The initializers of a graph."""
+        if graph.sparse_initializer:
+            raise self.cannot("sparse", "a sparse initializer is not modelled")
+        return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
+
+    def run(
+        self,
+        owner: GraphProto | FunctionProto,
+        values: Values,
+        opsets: Mapping[str, int],
+        part: str = "",
+    ) -> Values:
+        """The values after the nodes of a graph or function, which is this part of the path."""
+        for number, node in enumerate(owner.node):
+            self.path.append(f"{part}/{label(node, number)}")
+            outputs = self._node(node, values, opsets, owner)
+            for name, value in zip(node.output, outputs, strict=False):
+                if name:
+                    values[name] = value
+            self.path.pop()
+        return values
+
+    def graph(
+        self, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
+    ) -> list[Array]:
+        """The outputs of a graph that sees these values."""
+        inner = self.run(graph, {**values, **self.constants(graph)}, opsets, part)
+        return [inner[one.name] for one in graph.output]
+
+    def _node(
+        self,
+        node: NodeProto,
+        values: Values,
+        opsets: Mapping[str, int],
+        owner: GraphProto | FunctionProto,
+    ) -> list[Array]:
+        for name in node.input:
+            if name and name not in values:
+                raise self.cannot("model", f"it reads {name!r}, which does not exist")
+        inputs = [values[name] if name else None for name in node.input]
+        for function in self.model.proto.functions:
+            if function_key(function) == called_key(node):
+                return self._called(function, node, inputs)
+        handler = _TABLE.get(op_of(node))
+        if op_of(node) == "Constant" and len(node.attribute) != 1:
+            raise self.cannot("model", "a Constant has no value, or several")
+        tensor = constant_tensor(node)
+        if tensor is not None:
+            return [constant(self.algebra, self.model.read(tensor))]
+        attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
+        call = Call(self, node, inputs, opsets, attributes, values, owner)
+        if handler is None:
+            return _TABLE[OPAQUE](call)
+        try:
+            return handler(call)
+        except NotProvable as error:
+            if error.code not in ("operator", "empty") or holds_graphs(node):
+                raise
+            return _TABLE[OPAQUE](call)
+
+    def _called(
+        self, function: FunctionProto, node: NodeProto, inputs: list[Array | None]
+    ) -> list[Array]:
+        names = [*function.input]
+        given: dict[str, Array | None] = dict(zip(names, inputs, strict=False))
+        chosen = {one.name: one for one in (*function.attribute_proto, *node.attribute)}
+        body = copied(function)
+        replace_all(body.node, [_bound(one, chosen) for one in function.node])
+        opsets = versions(function.opset_import)
+        left_out = {name for name in names if given.get(name) is None}
+        for one in body.node:
+            for place, name in enumerate(one.input):
+                one.input[place] = "" if name in left_out else name
+        values = {name: value for name, value in given.items() if value is not None}
+        inner = self.run(body, values, opsets)
+        return [inner[name] for name in function.output]
+
+
+def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """The opset of each domain.
+
+    Raises:
+        NotProvable: the operators of ONNX are older than what is modelled.
+    """
+    found = {plain_domain(one.domain): one.version for one in imported}
+    if found.get("", 0) < OLDEST_OPSET:
+        raise NotProvable("opset", f"opset {found.get('', 0)} is older than {OLDEST_OPSET}")
+    return found
+
+
+def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node of a function with the attributes that its caller chooses, also in its bodies."""
+    made = NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for one in node.attribute:
+        if one.ref_attr_name and one.ref_attr_name not in chosen:
+            continue
+        new = made.attribute.add()
+        new.CopyFrom(chosen[one.ref_attr_name] if one.ref_attr_name else one)
+        new.name = one.name
+        for graph in (new.g, *new.graphs):
+            nodes = [_bound(inner, chosen) for inner in graph.node]
+            del graph.node[:]
+            graph.node.extend(nodes)
+    return made
+
+
+def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
+    """The attributes of a node, with the defaults of its version; None where there is none."""
+    schema = defs.get_schema(op_of(node), opset, "")
+    found: dict[str, Any] = {}
+    for name, declared in schema.attributes.items():
+        default = declared.default_value
+        found[name] = _value(default) if default.type else None
+    for one in node.attribute:
+        if one.ref_attr_name:
+            sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"
+            raise NotProvable("function", sentence)
+        found[one.name] = _value(one)
+    return found
+
+
+def _value(attribute: AttributeProto) -> Any:
+    if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        return None
+    if attribute.type == AttributeProto.TENSOR:
+        return numpy_helper.to_array(attribute.t)
+    value = helper.get_attribute_value(attribute)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def dtype_name(element: int) -> str:
+    """The element type of a number of ONNX. Raises NotProvable."""
+    if element not in helper.get_all_tensor_dtypes():
+        raise NotProvable("type", f"the element type {element} is not modelled")
+    name = np.dtype(helper.tensor_dtype_to_np_dtype(element)).name
+    return "string" if name in ("object", "str") else str(name)

@@ -1,0 +1,481 @@
+"""Loops as recurrences: what a state is before an iteration, as a term that holds the initial value
+and the step, with all that the body reads from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import ml_dtypes
+import numpy as np
+from onnx import GraphProto
+
+from passes.loops.form import Kind, LoopForm
+from passes.proving.evaluator import Call, Evaluator, Fails, Values, operator
+from passes.proving.loops.closed_forms import State
+from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.arrays import Array, Indices, NotProvable
+from passes.proving.terms.integers import polynomial
+from passes.proving.terms.numbers import MOST_ITERATIONS
+from passes.proving.terms.term import Term
+from passes.types.value_types import dims_of
+
+#: Of how many iterations at most each is a case of its own, where a condition may end them.
+_FEW_TRIPS = 8
+#: What the verdict tells where the new model alone has such a Scan.
+SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
+#: How often it is guessed by how much states grow in an iteration.
+_MOST_GUESSES = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a loop."""
+
+    trips: Term
+    finals: list[Array]
+    collected: list[Array]
+
+
+@operator("If")
+def branches(call: Call) -> list[Array]:
+    """One branch where the condition is known on this path, else both by element."""
+    evaluator, algebra = call.evaluator, call.algebra
+    condition = call.array(0).scalar()
+    graphs = {one.name: one.g for one in call.node.attribute}
+    opsets = call.opsets
+    then, other = graphs["then_branch"], graphs["else_branch"]
+    if not condition.free or condition in (algebra.true, algebra.false):
+        chosen = then if evaluator.decide(condition, "the condition holds") else other
+        part = ".then_branch" if chosen is then else ".else_branch"
+        return _branch(evaluator, chosen, call.values, opsets, part)
+    sides = []
+    ways = (
+        (then, condition, ".then_branch"),
+        (other, algebra.negation(condition), ".else_branch"),
+    )
+    for graph, holds, part in ways:
+        try:
+            with evaluator.collecting() as required:
+                sides.append(_branch(evaluator, graph, call.values, opsets, part))
+        except Fails as error:
+            raise NotProvable("branch", f"a branch of the If fails: {error}") from error
+        for one, why in required:
+            evaluator.require(algebra.any((algebra.negation(holds), one)), why)
+    made = []
+    for left, right in zip(*sides, strict=True):
+        if left.rank != right.rank or left.dtype != right.dtype:
+            raise evaluator.cannot("branch", "the branches differ in rank or type")
+        for sizes in zip(left.shape, right.shape, strict=True):
+            if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+                raise evaluator.cannot("branch", "the branches may differ in size")
+        made.append(_chosen(condition, left, right))
+    return made
+
+
+def _branch(
+    evaluator: Evaluator, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
+) -> list[Array]:
+    """The outputs of a branch."""
+    made = evaluator.graph(graph, values, opsets, part)
+    names = (value.name for value in graph.output)
+    _as_declared(evaluator, graph, dict(zip(names, made, strict=True)))
+    return made
+
+
+def _chosen(condition: Term, left: Array, right: Array) -> Array:
+    return left.like(lambda at: left.algebra.ite(condition, left.at(at), right.at(at)))
+
+
+@operator("Scan", "Loop")
+def loop(call: Call) -> list[Array]:
+    """A loop of any kind."""
+    form = LoopForm.from_node(call.node, call.opset)
+    if form.kind is Kind.SCAN_8:
+        call.evaluator.over_nothing.add(SCANS_NOTHING)
+        return _scan_8(call, form)
+    initial = [call.value(one.initial) for one in form.carried]
+    scanned = [call.value(one.tensor) for one in form.scanned]
+    algebra = call.algebra
+    limit: Term | None = None
+    if form.kind is Kind.SCAN:
+        axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
+        sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
+        if not sizes:
+            raise call.cannot("operator", "a Scan without inputs is not modelled")
+        limit = sizes[0]
+        for size in sizes[1:]:
+            call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
+        call.evaluator.promised(limit)
+        call.evaluator.runs_over(SCANS_NOTHING, limit)
+        form = replace(
+            form,
+            scanned=tuple(
+                replace(one, axis=axis) for one, axis in zip(form.scanned, axes, strict=True)
+            ),
+        )
+    elif form.trip_count:
+        count = call.evaluator.whole_numbers(call.value(form.trip_count)).scalar()
+        some = algebra.ge0(algebra.sub(count, algebra.one))
+        limit = algebra.most(count, algebra.zero)
+        if not some.free:
+            runs = call.evaluator.decide(some, "the loop runs")
+            limit = count if runs else algebra.zero
+    starts = algebra.true
+    if form.condition is not None and form.condition.initial:
+        starts = call.value(form.condition.initial).scalar()
+        if not starts.free:
+            starts = algebra.truth(call.evaluator.decide(starts, "the loop starts"))
+    if starts is algebra.false:
+        limit = algebra.zero
+    elif starts is not algebra.true:
+        raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
+    outcome = run(call, form, initial, scanned, limit)
+    collected = [
+        _placed(array, call.axis(one.axis, array.rank), one.reversed)
+        for array, one in zip(outcome.collected, form.collected, strict=True)
+    ]
+    return [*outcome.finals, *collected]
+
+
+def _placed(array: Array, axis: int, backwards: bool) -> Array:
+    """Rows collected along the first axis, along another one."""
+    shape = list(array.shape[1:])
+    shape.insert(axis, array.shape[0])
+    algebra = array.algebra
+    last = algebra.sub(array.shape[0], algebra.one)
+
+    def get(indices: Indices) -> Term:
+        at = list(indices)
+        time = at.pop(axis)
+        return array.at([algebra.sub(last, time) if backwards else time, *at])
+
+    return Array(algebra, array.dtype, tuple(shape), get)
+
+
+def _scan_8(call: Call, form: LoopForm) -> list[Array]:
+    """A row at a time: what its Scan gives is a function of the row."""
+    evaluator, algebra = call.evaluator, call.algebra
+    initial = [call.value(one.initial) for one in form.carried]
+    scanned = [call.value(one.tensor) for one in form.scanned]
+    whole = [*scanned, *initial]
+    if not scanned or any(one.rank < 1 for one in whole) or any(one.rank < 2 for one in scanned):
+        raise evaluator.cannot("shape", "an input has no batch or time")
+    batch, time = whole[0].shape[0], scanned[0].shape[1]
+    for one in whole[1:]:
+        evaluator.same(batch, one.shape[0], "the batch sizes of inputs agree")
+    for one in scanned[1:]:
+        evaluator.same(time, one.shape[1], "the lengths of scanned inputs agree")
+    evaluator.promised(batch, time)
+    row = algebra.variable(batch)
+    at_row = algebra.lift(row)
+    trips = time
+    if form.lengths:
+        lengths = evaluator.whole_numbers(call.value(form.lengths))
+        if lengths.dtype != INT64 or lengths.rank != 1:
+            detail = f"{evaluator.place()}: lengths are {lengths.dtype} of rank {lengths.rank}"
+            raise NotProvable("operator", detail)
+        evaluator.same(batch, lengths.shape[0], "there are as many lengths as rows")
+        least = algebra.one if evaluator.non_empty else algebra.zero
+        evaluator.for_each(
+            lengths,
+            lambda n: algebra.all(
+                (algebra.ge0(algebra.sub(n, least)), algebra.ge0(algebra.sub(time, n)))
+            ),
+            "a length is within the time",
+        )
+        trips = lengths.at([at_row])
+
+    def of_row(array: Array) -> Array:
+        return Array(algebra, array.dtype, array.shape[1:], lambda at: array.at([at_row, *at]))
+
+    inner = replace(
+        form,
+        scanned=tuple(replace(one, axis=0) for one in form.scanned),
+        collected=tuple(replace(one, axis=0) for one in form.collected),
+    )
+    with evaluator.collecting() as required:
+        outcome = run(call, inner, [*map(of_row, initial)], [*map(of_row, scanned)], trips)
+    for condition, why in required:
+        evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
+
+    def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
+        zero = algebra.literal(array.dtype, _zero(array.dtype))
+        # the time is not bounded by the length: what is beyond is read, too
+        variables = [algebra.variable(size) for size in shape]
+        term = array.at([algebra.lift(one) for one in variables])
+        if any(row.uid in size.free for size in shape):
+            raise evaluator.cannot("shape", "rows have sizes of their own")
+        if within:
+            ends = algebra.ge0(
+                algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
+            )
+            term = algebra.ite(ends, term, zero)
+        names = [row, *variables]
+        return Array(
+            algebra,
+            array.dtype,
+            (batch, *shape),
+            lambda at: algebra.subst(term, dict(zip(names, at, strict=True))),
+        )
+
+    finals = [stacked(one, one.shape, False) for one in outcome.finals]
+    rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
+    return [*finals, *rows]
+
+
+def _zero(dtype: str) -> object:
+    if dtype == "string":
+        return ""
+    return np.zeros((), getattr(ml_dtypes, dtype, dtype))[()]
+
+
+def run(
+    call: Call,
+    form: LoopForm,
+    initial: Sequence[Array],
+    scanned: Sequence[Array],
+    limit: Term | None,
+) -> Outcome:
+    """Iterate at most `limit` times, for ever where it is None, while the condition holds."""
+    evaluator, algebra = call.evaluator, call.algebra
+    try:
+        one = _iteration(call, form, initial, scanned, limit)
+    except Fails as error:
+        runs = limit is None or evaluator.decide(
+            algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
+        )
+        if runs and not evaluator.is_within:
+            raise
+        raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
+    at = algebra.lift(one.index)
+    sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
+    states = solved(algebra, one, sized)
+
+    def resolved(term: Term, index: Term) -> Term:
+        values: dict[Term, Term | Callable[[Indices], Term]] = {
+            placeholder: before(state, index)
+            for placeholder, state in zip(one.placeholders, states, strict=True)
+        }
+        return algebra.subst(term, {**values, one.index: index})
+
+    trips = _trips(resolved(one.condition, at), one.index, limit, evaluator)
+    is_open = algebra.number(trips) is None and not trips.free
+    if evaluator.original and not evaluator.is_within and is_open:
+        algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
+    for condition, why in one.required:
+        condition = algebra.close([one.index], resolved(condition, at))
+        evaluator.require(algebra.for_all(trips, condition), why)
+    for state, array, placeholder in zip(states, sized, one.placeholders, strict=True):
+        if array.dtype == INT64 and placeholder.uid in evaluator.read:
+            _count_fits(evaluator, one.index, trips, array, state)
+    ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
+    finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]
+    collected = [_collected(array, resolved, trips, one) for array in one.collected]
+    return Outcome(trips, finals, collected)
+
+
+def _final(array: Array, state: State, trips: Term) -> Array:
+    return array.like(lambda at: state(trips, at))
+
+
+def _count_fits(evaluator: Evaluator, index: Term, trips: Term, array: Array, state: State) -> None:
+    """Require what a state counts to in closed form to be an int64 before each iteration."""
+    algebra = evaluator.algebra
+
+    def get(indices: Indices) -> Term:
+        return state(algebra.lift(index), indices)
+
+    counted = Array(algebra, INT64, array.shape, get)
+    with evaluator.collecting() as required:
+        evaluator.whole_numbers(counted)
+    for condition, why in required:
+        evaluator.require(algebra.for_all(trips, algebra.close([index], condition)), why)
+
+
+def _collected(
+    array: Array, resolved: Callable[[Term, Term], Term], trips: Term, one: Iteration
+) -> Array:
+    """Rows of all iterations, along the first axis."""
+    algebra = array.algebra
+    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
+    if any(size.free & inner for size in array.shape):
+        raise NotProvable("shape", "the sizes of rows depend on the iteration")
+    made: list[tuple[list[Term], Term]] = []
+
+    def get(indices: Indices) -> Term:
+        if not made:
+            variables, term = array.generic()
+            made.append(([one.index, *variables], resolved(term, algebra.lift(one.index))))
+        names, term = made[0]
+        return algebra.subst(term, dict(zip(names, indices, strict=True)))
+
+    return Array(algebra, array.dtype, (trips, *array.shape), get)
+
+
+def _iteration(
+    call: Call,
+    form: LoopForm,
+    initial: Sequence[Array],
+    scanned: Sequence[Array],
+    limit: Term | None,
+) -> Iteration:
+    """Evaluate the body once, its states placeholders, its number a variable."""
+    evaluator, algebra = call.evaluator, call.algebra
+    index = algebra.variable(limit)
+    at = algebra.lift(index)
+    values: Values = dict(call.values)
+    values.update(evaluator.constants(form.body))
+    placeholders = [
+        algebra.placeholder(array.dtype, one.body_input)
+        for one, array in zip(form.carried, initial, strict=True)
+    ]
+    for scan, array in zip(form.scanned, scanned, strict=True):
+        assert limit is not None
+        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
+        values[scan.body_input] = _slice(array, scan.axis, place)
+    if form.condition is not None:
+        alone = (algebra.one,)
+        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
+        values[form.condition.body_input] = Array(
+            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
+        )
+    vacuous = evaluator.is_vacuous
+    evaluator.is_vacuous = vacuous or limit is algebra.zero
+    growth = [(algebra.zero,) * array.rank for array in initial]
+    for _ in range(_MOST_GUESSES):
+        begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
+        for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
+            values[carried.body_input] = _read(array, placeholder)
+        with evaluator.collecting() as required:
+            inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
+            states = [inner[one.body_output] for one in form.carried]
+            more = [
+                _longer(*one, algebra.add(at, algebra.one))
+                for one in zip(initial, growth, strict=True)
+            ]
+            grown = [_more(*one) for one in zip(more, states, strict=True)]
+            grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
+            if not grows:
+                for carried, before, after in zip(form.carried, more, states, strict=True):
+                    _kept(evaluator, form.kind, before, after, carried.body_input)
+                _as_declared(evaluator, form.body, inner)
+                break
+        growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
+    else:
+        raise evaluator.cannot("state", "a state does not grow evenly")
+    evaluator.is_vacuous = vacuous
+    condition = algebra.true
+    if form.condition is not None:
+        condition = inner[form.condition.body_output].scalar()
+    collected = [inner[one.body_output] for one in form.collected]
+    return Iteration(index, placeholders, states, collected, condition, required, growth)
+
+
+def _as_declared(evaluator: Evaluator, body: GraphProto, values: Values) -> None:
+    """Require values to have the sizes that the body of a new model declares: onnxruntime makes
+    room for no others, the reference executor does."""
+    if evaluator.original:
+        return
+    for one in (*body.input, *body.output):
+        dims = dims_of(one.type)
+        if dims is None or one.name not in values:
+            continue
+        shape = values[one.name].shape
+        if len(dims) != len(shape):
+            raise NotProvable(
+                "model", f"{one.name!r} has {len(shape)} axes, and {len(dims)} declared ones"
+            )
+        for size, dim in zip(shape, dims, strict=True):
+            if isinstance(dim, int):
+                evaluator.same(
+                    size, evaluator.algebra.whole(dim), f"{one.name!r} has the declared size"
+                )
+
+
+def _more(before: Array, after: Array) -> tuple[Term, ...]:
+    """By how much the sizes of a state grow in every iteration for certain."""
+    algebra = before.algebra
+    if before.rank != after.rank:
+        raise NotProvable("state", "a state changes its rank")
+    by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
+    return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
+
+
+def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
+    """A state with the sizes that it has after some iterations."""
+    algebra = array.algebra
+    added = [algebra.mul(by, iterations) for by in growth]
+    sizes = tuple(map(algebra.add, array.shape, added))
+    return Array(algebra, array.dtype, sizes, array.at)
+
+
+def _kept(evaluator: Evaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
+    """Study paths apart on which a state has the sizes that it should have, and on which not; a
+    Scan fails there."""
+    algebra = evaluator.algebra
+    if before.rank != after.rank or before.dtype != after.dtype:
+        raise NotProvable("state", f"{name!r} changes its type or rank")
+    for sizes in zip(before.shape, after.shape, strict=True):
+        equal = algebra.eq0(algebra.sub(*sizes))
+        if equal is algebra.true or evaluator.decide(equal, "a state keeps its size"):
+            continue
+        if kind is Kind.LOOP:
+            raise NotProvable(
+                "state", f"{name!r} may change its size from {sizes[0]} to {sizes[1]}"
+            )
+        evaluator.require(algebra.false, "a state keeps its size")
+
+
+def _read(array: Array, placeholder: Term) -> Array:
+    """A state at the begin of an iteration."""
+    element_of = array.algebra.applied_to(placeholder)
+    return array.like(lambda at: element_of(at))
+
+
+def _slice(array: Array, axis: int, place: Term) -> Array:
+    shape = (*array.shape[:axis], *array.shape[axis + 1 :])
+    return Array(
+        array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
+    )
+
+
+def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluator) -> Term:
+    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
+    another one."""
+    algebra = evaluator.algebra
+    if condition is algebra.true:
+        if limit is None:
+            raise evaluator.cannot("condition", "nothing ends the loop")
+        return limit
+    closed = _counted(condition, index, evaluator)
+    if closed is not None:
+        return closed if limit is None else algebra.least(closed, limit)
+    count = None if limit is None else algebra.number(limit)
+    if count is not None and count <= _FEW_TRIPS:
+        for number in range(count - 1):
+            again = algebra.subst(condition, {index: algebra.whole(number)})
+            if again.free:
+                break
+            if not evaluator.decide(again, "another iteration follows"):
+                return algebra.whole(number + 1)
+        else:
+            return algebra.whole(count)
+    head = algebra.terms.make("without") if limit is None else limit
+    return algebra.trips(head, algebra.close([index], condition))
+
+
+def _counted(condition: Term, index: Term, evaluator: Evaluator) -> Term | None:
+    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
+    it, and one."""
+    algebra = evaluator.algebra
+    if condition.op != "ge0":
+        return algebra.one if condition is algebra.false else None
+    parts = dict(polynomial(condition.args[0]))
+    slope = -parts.pop((index,), 0)
+    rest = algebra.sum(parts)
+    if slope <= 0 or rest.free & {index.uid}:
+        return None
+    last = algebra.idiv(rest, algebra.whole(slope))
+    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))

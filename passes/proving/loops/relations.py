@@ -1,0 +1,443 @@
+"""Loops of another step: a recurrence that before its iteration i is what another one is before
+`a*i + b`, found from the values and shown by induction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import product
+from math import prod
+
+from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
+from passes.proving.terms.algebra import COMMUTE, Algebra
+from passes.proving.terms.conditions import MOST_WRITTEN_OUT
+from passes.proving.terms.integers import polynomial
+from passes.proving.terms.term import Term, atom_of, subterms
+
+#: After how many iterations of another loop a loop may begin, where that is written out.
+_MOST_AHEAD = 4
+#: For each state of a recurrence, states of another one by number.
+_Starts = list[list[tuple[int, Term]]]
+_STEPS = 400
+
+
+class Relations:
+    """The relations between the recurrences in some terms, by the facts known now."""
+
+    def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
+        self.algebra = algebra = guide.algebra
+        self._guide = guide
+        sides = [[one for one in subterms(term) if one.op == "rec"] for term in terms]
+        self._written_out = not all(sides)
+        whole = (one for side in sides for one in side)
+        each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
+        plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
+        self._others = {one: self._orders(one) for one in plain}
+        self._found: dict[tuple[Term, ...], Term | None] = {}
+        self._assumed: tuple[Term, ...] = ()
+        self._reads: dict[Term, Term] = {}
+        self._compared: dict[tuple[Term, Term], bool] = {}
+        self._open: list[Term] = []  # what is being read from another one
+        self._steps = _STEPS
+
+    def normal(self, *terms: Term) -> tuple[Term, ...]:
+        """Terms that read the loop of the smallest steps wherever they can."""
+        self.algebra.related = self._read_from
+        try:
+            self.algebra.restate("rec")
+            return tuple(self.algebra.subst(one, {}, whole=True) for one in terms)
+        finally:
+            self.algebra.related = None
+
+    # what is read from another recurrence
+
+    def _read_from(self, own: Term, iteration: Term) -> tuple[Term, Term] | None:
+        """Another recurrence and its iteration that give the state of this one before an
+        iteration, which is not negative."""
+        algebra = self.algebra
+        if not algebra.is_not_negative(iteration) or own in self._open:
+            return None
+        key = (own, iteration, *self._assumed)
+        if key not in self._found:
+            self._found[key] = None
+            self._open.append(own)
+            try:
+                self._found[key] = self._masked(own, iteration) or self._relation(own, iteration)
+            finally:
+                self._open.pop()
+        found = self._found[key]
+        return None if found is None else (found.args[0], found.args[1])
+
+    def _relation(self, own: Term, iteration: Term) -> Term | None:
+        """Another recurrence and its iteration, sought or stated by a certificate; either way it
+        is shown by induction.
+
+        Raises:
+            DoesNotHold: the stated one is not.
+        """
+        algebra, guide = self.algebra, self._guide
+        asked = (own, iteration, *self._assumed)
+        stated = guide.relation(asked)
+        if stated is None and not guide.searches:
+            return None
+        variables, initial = algebra.opened(own.args[0])
+        at = tuple(map(algebra.lift, variables))
+        sought = self._begins(own, at, initial)
+        for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
+            if other in self._open or self._leads(other, own):
+                continue
+            if not algebra.is_not_negative(begin):
+                continue
+            starts = self._starts(own, other, begin, stated)
+            with self._running(iteration):
+                first = algebra.step_of(own, algebra.zero, at)
+                strides: Iterable[Term] = self._strides(other, begin, at, first)
+                if stated:
+                    strides = self._stated_strides(first, begin, stated)
+                for stride in strides:
+                    states = self._keeps(own, starts, stride, begin, iteration)
+                    if states is not None and not self._leads(other, own):
+                        guide.relates(asked, other, begin, stride, states)
+                        self._reads[own] = other
+                        read = algebra.add(algebra.mul(stride, iteration), begin)
+                        return algebra.terms.make("pair", None, (other, read))
+        if stated:
+            raise DoesNotHold(f"it does not hold that {printable(stated.text)}")
+        return None
+
+    def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
+        """The recurrence that is stated, and where this one begins in it."""
+        read = _read(initial)
+        begins = [] if read is None else [(read.args[0], read.args[1])]
+        if stated.begin is not None:
+            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
+        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
+
+    def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
+        """The number of iterations that is stated, in the first iteration if it is no number."""
+        read = _read(first)
+        if stated.stride is not None:
+            return [self.algebra.whole(stated.stride)]
+        return [] if read is None else [self.algebra.sub(read.args[1], begin)]
+
+    def _masked(self, own: Term, iteration: Term) -> Term | None:
+        """The recurrence without the condition that all its states wait for, and its
+        iteration; None if the other side has few iterations written out, with that condition."""
+        algebra = self.algebra
+        few = algebra.sub(algebra.whole(MOST_WRITTEN_OUT), iteration)
+        if self._written_out and algebra.is_not_negative(few):
+            return None
+        found = self._unmasked(own)
+        if found is None or self._leads(found[0], own):
+            return None
+        plain, last = found
+        self._reads[own] = plain
+        count = algebra.least(iteration, algebra.add(last, algebra.one))
+        return algebra.terms.make("pair", None, (plain, algebra.most(count, algebra.zero)))
+
+    def _unmasked(self, own: Term) -> tuple[Term, Term] | None:
+        """A recurrence without the condition `i <= c` that all its states are kept without, and
+        c."""
+        algebra = self.algebra
+        dtypes = _dtypes(own)
+        shown = zip(dtypes, own.shown, strict=True)
+        states = [algebra.placeholder(dtype, name) for dtype, name in shown]
+        index = algebra.variable()
+        inits, steps = [], []
+        lasts: set[Term] = set()
+        for number, step in enumerate(own.args[len(dtypes) :]):
+            at = self._indices(step, 1, len(dtypes))
+            body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
+            kept = algebra.applied_to(states[number])(at)
+            condition, plain = _unless_kept(algebra, atom_of(body), kept)
+            parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
+            if parts.pop((index,), 0) != -1:
+                return None
+            lasts.add(algebra.sum(parts))
+            known = {condition: algebra.true, algebra.negation(condition): algebra.false}
+            names = [index, *(atom_of(one) for one in at)]
+            steps.append((names, algebra.subst(plain, known, whole=True)))
+            inits.append(algebra.opened(own.args[number]))
+        (last, *others) = lasts
+        inner = {index.uid, *(one.uid for one in states)}
+        inner |= {one.uid for names, _ in steps for one in names}
+        if others or last.free & inner:
+            return None
+        return algebra.recurrence(0, states, inits, steps), last
+
+    @contextmanager
+    def _running(self, iteration: Term) -> Iterator[None]:
+        """Assume within that there is an iteration before this one."""
+        some = self.algebra.ge0(self.algebra.sub(iteration, self.algebra.one))
+        self._assumed = (*self._assumed, some)
+        with self.algebra.assuming(some):
+            yield
+        self._assumed = self._assumed[:-1]
+
+    def _leads(self, other: Term, own: Term) -> bool:
+        """Return whether what is read from a recurrence is read from this one in the end."""
+        seen: set[Term] = set()
+        while other is not own and other in self._reads and other not in seen:
+            seen.add(other)
+            other = self._reads[other]
+        return other is own or other in seen
+
+    def _begins(
+        self, own: Term, at: tuple[Term, ...], initial: Term
+    ) -> Iterator[tuple[Term, Term]]:
+        """Other recurrences, and where this one begins in them."""
+        algebra = self.algebra
+        read = _read(initial)
+        if read is not None and read.args[2:] == at:
+            yield read.args[0], read.args[1]
+        for other, orders in self._over(own):
+            for number, order in enumerate(orders):
+                begin = algebra.whole(number)
+                may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
+                if may_be and self._same(algebra.state(other, begin, at), initial):
+                    yield other, begin
+
+    def _over(self, own: Term) -> Iterator[tuple[Term, list[int]]]:
+        """Other recurrences over the variables of this one, and how their first states are
+        sorted."""
+        algebra = self.algebra
+        for other, orders in self._others.items():
+            if not _like(own, other) or other.height > own.height:
+                continue
+            names, values = _free(other), _free(own)
+            if not set(names) <= set(values):  # the same over the variables of this one
+                if len(names) != len(values) or any(one.op not in ("var", "bv") for one in names):
+                    continue
+                lifted = map(algebra.lift, values)
+                other = algebra.subst(other, dict(zip(names, lifted, strict=True)))
+                orders = [0] * len(orders)
+            yield other, orders
+
+    def _orders(self, recurrence: Term) -> list[int]:
+        """The orders of the states before the first iterations; equal ones have one order."""
+        algebra = self.algebra
+        at = self._indices(recurrence.args[0], 0, 0)
+        orders: list[int] = []
+        for number in range(_MOST_AHEAD + 1):
+            state = algebra.state(recurrence, algebra.whole(number), at)
+            orders.append(state.order)
+            if number and any(one.op == "lam" for one in subterms(state)):
+                break  # each iteration more multiplies the reductions that are written out
+        return orders
+
+    def _strides(
+        self, other: Term, begin: Term, at: tuple[Term, ...], first: Term
+    ) -> Iterator[Term]:
+        """The numbers of iterations of the other one that one may be, by the state after it."""
+        algebra = self.algebra
+        read = _read(first)
+        if read is not None and read.args[0] is other and read.args[2:] == at:
+            yield algebra.sub(read.args[1], begin)
+        large = sum(1 for _ in subterms(first)) + 20
+        for number in range(1, MOST_WRITTEN_OUT + 1):
+            after = self._after(other, begin, number, at)
+            if self._same(after, first):
+                yield algebra.whole(number)
+            elif sum(1 for _ in subterms(after)) <= large:
+                continue
+            return
+
+    def _starts(self, own: Term, other: Term, begin: Term, stated: Relation | None) -> _Starts:
+        """For each state the states of the other recurrence that begin with its initial value,
+        each with its number and as a recurrence of its own; of those that are stated if any
+        are."""
+        algebra = self.algebra
+        found: _Starts = []
+        for number in range(len(_dtypes(own))):
+            focused = algebra.focused(own, number)
+            variables, initial = algebra.opened(focused.args[0])
+            at = tuple(map(algebra.lift, variables))
+            found.append([])
+            places: Sequence[int] = range(len(_dtypes(other)) if number else 1)
+            if stated:
+                places = [one for one in places if one in stated.states[number : number + 1]]
+            for place in places:
+                one = algebra.focused(other, place)
+                if _like(focused, one) and self._same(algebra.state(one, begin, at), initial):
+                    found[-1].append((place, one))
+        return found
+
+    def _keeps(
+        self, own: Term, starts: _Starts, stride: Term, begin: Term, iteration: Term
+    ) -> tuple[int, ...] | None:
+        """The numbers of the states of the other recurrence that the states are, `stride`
+        iterations of it at a time, in every iteration before this one; None if they are not."""
+        algebra = self.algebra
+        if not algebra.is_not_negative(stride):
+            return None
+        matched: list[Term] = []
+        numbers: list[int] = []
+        for number, states in enumerate(starts):
+            focused = algebra.focused(own, number)
+            at = self._indices(focused.args[0], 0, 0)
+            first = algebra.step_of(focused, algebra.zero, at)
+            kept = (one for one in states if self._reached(one[1], begin, stride, at, first))
+            place, state = next(kept, (0, None))
+            if state is None:
+                return None
+            numbers.append(place)
+            matched.append(state)
+        index = algebra.lift(algebra.variable(iteration))
+        here = algebra.add(algebra.mul(stride, index), begin)
+        before = [self._written(state, here, 0) for state in matched]
+        count = len(matched)
+        for number, state in enumerate(matched):
+            at = self._indices(own.args[count + number], 1, count)
+            got = algebra.apply(own.args[count + number], [index, *at, *before])
+            if not self._reached(state, here, stride, at, got):
+                return None
+        return tuple(numbers)
+
+    def _reached(
+        self, state: Term, here: Term, stride: Term, at: tuple[Term, ...], got: Term
+    ) -> bool:
+        """Return whether an element is that of a state `stride` iterations later."""
+        algebra = self.algebra
+        if self._same(algebra.state(state, algebra.add(here, stride), at), got):
+            return True
+        many = algebra.number(stride)
+        if many is None or not 0 < many <= MOST_WRITTEN_OUT:
+            return False
+        return self._same(self._after(state, here, many, at), got)
+
+    def _after(self, state: Term, here: Term, many: int, at: tuple[Term, ...]) -> Term:
+        """A state some iterations after `here`, written out down to the states before `here`."""
+        algebra = self.algebra
+        if not many:
+            return algebra.state(state, here, at)
+        count = len(_dtypes(state))
+        before = [
+            self._written(algebra.focused(state, number), here, many - 1) for number in range(count)
+        ]
+        last = algebra.add(here, algebra.whole(many - 1))
+        return algebra.apply(state.args[count], [last, *at, *before])
+
+    def _written(self, state: Term, here: Term, many: int) -> Callable[[tuple[Term, ...]], Term]:
+        return cache(lambda at: self._after(state, here, many, at))
+
+    def _indices(self, function: Term, skipped: int, states: int) -> tuple[Term, ...]:
+        """New variables for the indices that a step binds."""
+        assert isinstance(function.data, tuple)
+        count = len(function.data) - skipped - states
+        return tuple(self.algebra.lift(self.algebra.variable()) for _ in range(count))
+
+    def _same(self, left: Term, right: Term) -> bool:
+        if left is right:
+            return True
+        both = left.op == right.op == "poly"
+        return both and self.algebra.eq0(self.algebra.sub(left, right)) is self.algebra.true
+
+    # terms that are alike
+
+    def alike(self, left: Term, right: Term) -> bool:
+        """Return whether two terms are shown equal part by part, also where one of them is a
+        state, and the other one what its last iteration makes."""
+        if self._same(left, right):
+            return True
+        if (left, right) not in self._compared:
+            self._steps -= 1
+            self._compared[left, right] = self._steps >= 0 and self._compare(left, right)
+        return self._compared[left, right]
+
+    def _compare(self, left: Term, right: Term) -> bool:
+        algebra = self.algebra
+        old, new = _read(left), _read(right)
+        if old is None and new is None:
+            left, right = atom_of(left), atom_of(right)
+            return left.op == right.op and self._parts(left, right)
+        if old is not None and new is not None:
+            if self._parts(old, new):
+                return True
+            ahead = algebra.sub(old.args[1], new.args[1])
+            if algebra.is_positive(ahead):
+                new = None
+            else:
+                old = None
+        one = old or new
+        written = None if one is None else self._unfolded(one)
+        if written is None:
+            return False
+        return self.alike(*((written, right) if old else (left, written)))
+
+    def _parts(self, left: Term, right: Term) -> bool:
+        """Return whether two terms of one operator have parts that are alike."""
+        if left.op == "lam":
+            assert isinstance(left.data, tuple)
+            assert isinstance(right.data, tuple)
+            kinds = [[(one.op, one.data[2:]) for one in names] for names in (left.data, right.data)]
+            if kinds[0] != kinds[1]:
+                return False
+            variables, body = self.algebra.opened(left)
+            values = [
+                self.algebra.lift(one) if one.op == "var" else self.algebra.applied_to(one)
+                for one in variables
+            ]
+            return self.alike(body, self.algebra.apply(right, values))
+        if left.data != right.data or len(left.args) != len(right.args) or not left.args:
+            return False
+        pairs = list(zip(left.args, right.args, strict=True))
+        if all(self.alike(*pair) for pair in pairs):
+            return True
+        if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
+            return self._elements_alike(left.args[:-1], *pairs[-1])
+        commutes = left.op == "ew" and left.parts[0] in COMMUTE
+        if not commutes and left.op != "pair":  # the factors of a sum of products
+            return False
+        return all(map(self.alike, left.args, reversed(right.args)))
+
+    def _elements_alike(self, sizes: Sequence[Term], left: Term, right: Term) -> bool:
+        """Return whether two functions are alike at each of few indices, where that decides
+        something."""
+        if all(one.op != "ite" for side in (left, right) for one in subterms(side)):
+            return False
+        counts = [self.algebra.number(size) for size in sizes]
+        if prod(MOST_WRITTEN_OUT + 1 if one is None else one for one in counts) > MOST_WRITTEN_OUT:
+            return False
+        places = product(*(map(self.algebra.whole, range(one or 0)) for one in counts))
+        made = self.algebra.apply
+        return all(self.alike(made(left, at), made(right, at)) for at in places)
+
+    def _unfolded(self, read: Term) -> Term | None:
+        """A state as the last iteration makes it, if there is one for certain."""
+        last = self.algebra.sub(read.args[1], self.algebra.one)
+        if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
+            return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])
+        if not self.algebra.is_not_negative(last):
+            return None
+        return self.algebra.step_of(read.args[0], last, read.args[2:])
+
+
+def _read(term: Term) -> Term | None:
+    """The `st` that a term is, also as a whole number."""
+    atom = atom_of(term)
+    return atom if atom.op == "st" else None
+
+
+def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
+    """The condition without which a step is `kept`, and what it is where it holds."""
+    if body.op == "ite" and body.args[1] is kept:
+        return algebra.negation(body.args[0]), body.args[2]
+    is_kept = body.op == "ite" and body.args[2] is kept
+    return (body.args[0], body.args[1]) if is_kept else (algebra.true, body)
+
+
+def _dtypes(recurrence: Term) -> Sequence[str]:
+    assert isinstance(recurrence.data, tuple)
+    return recurrence.data
+
+
+def _like(left: Term, right: Term) -> bool:
+    """Return whether the first states of two recurrences have one element type and rank."""
+    ranks = [len(one.args[0].parts) for one in (left, right)]
+    return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
+
+
+def _free(term: Term) -> list[Term]:
+    """The variables of a term that nothing binds, in the order in which it reads them."""
+    return [one for one in subterms(term) if not one.args and one.uid in term.free]

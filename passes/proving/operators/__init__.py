@@ -1,0 +1,25 @@
+"""The results of each operator as terms: one table, a file per family; loops are in their room."""
+
+from __future__ import annotations
+
+from passes.proving.loops import recurrences
+from passes.proving.operators import (
+    cells,
+    elementwise,
+    indexing,
+    layout,
+    opaque,
+    reductions,
+    sizes,
+)
+
+__all__ = [
+    "cells",
+    "elementwise",
+    "indexing",
+    "layout",
+    "opaque",
+    "recurrences",
+    "reductions",
+    "sizes",
+]

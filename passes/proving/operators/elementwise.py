@@ -1,0 +1,327 @@
+"""Operators that compute each element of elements, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
+from passes.operators.table import TRAITS
+from passes.proving.evaluator import Call, Fails, dtype_name, operator
+from passes.proving.families import (
+    ARITHMETIC,
+    UNARY,
+    cast_attributes,
+)
+from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.numbers import SMALL
+from passes.proving.terms.term import Term
+
+#: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
+_NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
+
+
+def broadcast(call: Call, *arrays: Array) -> list[Array]:
+    """Arrays of the sizes that these have together."""
+    algebra = call.algebra
+    rank = max(array.rank for array in arrays)
+    shape: list[Term] = []
+    for axis in range(rank):
+        size = algebra.one
+        for array in arrays:
+            place = axis - rank + array.rank
+            if place >= 0:
+                size = joint(call, size, array.shape[place])
+        shape.append(size)
+    return [_spread(call, array, tuple(shape)) for array in arrays]
+
+
+def joint(call: Call, left: Term, right: Term) -> Term:
+    """The size of two axes that broadcast."""
+    algebra = call.algebra
+    if left is right or right is algebra.one:
+        return left
+    if left is algebra.one:
+        return right
+    why = "sizes that broadcast"
+    numbers = algebra.number(left), algebra.number(right)
+    if None not in numbers:
+        return _unlike(call, left, right)
+    if call.evaluator.decide(algebra.eq0(algebra.sub(left, right)), why):
+        return right if numbers[1] is not None else left
+    for one, other in ((left, right), (right, left)):
+        if call.evaluator.decide(algebra.eq0(algebra.sub(one, algebra.one)), why):
+            return other
+    return _unlike(call, left, right)
+
+
+def _unlike(call: Call, left: Term, right: Term) -> Term:
+    """Fail, but in a body that never runs, whose rows have no size of their own."""
+    if call.evaluator.is_vacuous:
+        return left
+    raise Fails(f"{call.evaluator.place()}: sizes {left} and {right} do not broadcast")
+
+
+def _spread(call: Call, array: Array, shape: tuple[Term, ...]) -> Array:
+    """An array that is read at the indices of a shape to which it broadcasts."""
+    algebra = call.algebra
+    skipped = len(shape) - array.rank
+    if array.shape == shape:
+        return array
+    alone = [
+        size is not whole
+        and call.evaluator.decide(
+            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts is 1"
+        )
+        for size, whole in zip(array.shape, shape[skipped:], strict=True)
+    ]
+
+    def get(indices: Sequence[Term]) -> Term:
+        own = indices[skipped:]
+        return array.at([algebra.zero if a else i for a, i in zip(alone, own, strict=True)])
+
+    return Array(algebra, array.dtype, shape, get)
+
+
+def elementwise(
+    call: Call, arrays: Sequence[Array], dtype: str, element: Callable[[list[Term]], Term]
+) -> list[Array]:
+    """The array that `element` makes of the elements of arrays that broadcast."""
+    spread = broadcast(call, *arrays)
+    shape = spread[0].shape
+    return [Array(call.algebra, dtype, shape, lambda at: element([one.at(at) for one in spread]))]
+
+
+def meant(call: Call) -> tuple[tuple[str, object], ...]:
+    """The attributes that are part of what an element is."""
+    found = sorted((n, v) for n, v in call.attributes.items() if n not in _NOT_MEANT)
+    return tuple((n, exact(v)) for n, v in found if v is not None)
+
+
+def exact(value: object) -> object:
+    """An attribute as part of a term: a float by its bits, since 0.0 and -0.0 are equal keys."""
+    if isinstance(value, tuple):
+        return tuple(map(exact, value))
+    return value.hex() if isinstance(value, float) else value
+
+
+def _given(call: Call) -> list[Array]:
+    return [call.array(number) for number in range(len(call.inputs))]
+
+
+@operator(*UNARY)
+def unary(call: Call) -> list[Array]:
+    """An operator of one input."""
+    x = call.array(0)
+    algebra, op, attributes = call.algebra, call.op, meant(call)
+    if op == "Neg" and x.dtype == INT64:
+        return [x.like(lambda at: algebra.scaled(x.at(at), -1))]
+    return [x.like(lambda at: algebra.elementwise(op, attributes, x.dtype, [x.at(at)]))]
+
+
+@operator("Identity")
+def identity(call: Call) -> list[Array]:
+    """The same."""
+    return [call.array(0)]
+
+
+@operator(*ARITHMETIC)
+def arithmetic(call: Call) -> list[Array]:
+    """Operators of several inputs; int64 sums and products are polynomials."""
+    arrays = _given(call)
+    algebra, op, attributes, dtype = call.algebra, call.op, meant(call), arrays[0].dtype
+    if len(arrays) == 1 and op != "Sum":  # which makes 0 of -0
+        return arrays
+    if op != "Pow":
+        call.alike(*arrays)
+    if call.opset < TRAITS[op].since:
+        _of_equal_sizes(call, arrays)
+    if dtype == INT64 and op in ("Add", "Sub", "Mul"):
+        exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
+        return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
+    if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
+        return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
+    may_fail = op in ("Div", "Mod") and "int" in dtype
+    may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
+    if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
+        raise call.cannot("operator", f"{op} of {dtype} is not modelled")
+    if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
+        attributes = (*attributes, ("operands", len(arrays)))
+    return elementwise(
+        call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
+    )
+
+
+def _may_be_negative(call: Call, base: Array, exponent: Array) -> bool:
+    """Whether whole numbers are raised to a power that may be negative."""
+    if "int" not in base.dtype or "int" not in exponent.dtype:
+        return False
+    if exponent.dtype != INT64:
+        return True
+    _variables, value = call.evaluator.whole_numbers(exponent).generic()
+    return not call.algebra.is_not_negative(value)
+
+
+def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
+    """See that arrays have equal sizes. Raises NotProvable."""
+    for array in arrays[1:]:
+        if array.rank != arrays[0].rank:
+            raise call.cannot("operator", "ranks differ")
+        for left, right in zip(arrays[0].shape, array.shape, strict=True):
+            equal = call.algebra.eq0(call.algebra.sub(left, right))
+            call.evaluator.given(equal, "operands have equal sizes")
+
+
+def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
+    algebra = call.algebra
+    if op in ("Max", "Min"):
+        extreme = algebra.most if op == "Max" else algebra.least
+        return elementwise(call, arrays, INT64, lambda at: extreme(at[0], at[1]))
+    positive = {}
+    for name, array, lowest in (("value", arrays[0], 0), ("by", arrays[1], 1)):
+        _variables, value = array.generic()
+        low = algebra.sub(value, algebra.whole(lowest))
+        positive[name] = algebra.is_not_negative(low)
+    if not positive["by"] or (op == "Div" and not positive["value"]) or call.attributes.get("fmod"):
+        raise call.cannot("operator", f"{op} of numbers of unknown sign is not modelled")
+    quotient = algebra.idiv if op == "Div" else algebra.imod
+    return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
+
+
+@operator("PRelu")
+def prelu(call: Call) -> list[Array]:
+    """The slope broadcasts to the data."""
+    x = call.array(0)
+    made = arithmetic(call)
+    if made[0].rank != x.rank:
+        raise call.cannot("operator", "the slope has more axes than the data")
+    for size, own in zip(made[0].shape, x.shape, strict=True):
+        equal = call.algebra.eq0(call.algebra.sub(size, own))
+        call.evaluator.given(equal, "the slope broadcasts to the data")
+    return made
+
+
+@operator(*COMPARISONS)
+def comparison(call: Call) -> list[Array]:
+    """Comparisons; of int64, the sign of a difference."""
+    left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
+    call.alike(left, right)
+    algebra, op = call.algebra, call.op
+    if ">" in COMPARISONS[op]:
+        left, right, op = right, left, SWAPPED[op]
+
+    def element(at: list[Term]) -> Term:
+        wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at
+        if left.dtype == INT64 or None not in wide:
+            at = [one for one in wide if one is not None]
+        if at[0].op == at[1].op == "poly":
+            difference = algebra.sub(at[1], at[0])
+            if op == "Equal":
+                return algebra.eq0(difference)
+            low = difference if op == "LessOrEqual" else algebra.sub(difference, algebra.one)
+            return algebra.ge0(low)
+        if left.dtype == BOOL:
+            return algebra.any((algebra.all(at), algebra.all(algebra.negation(one) for one in at)))
+        return algebra.elementwise(op, left.dtype, BOOL, at)
+
+    return elementwise(call, [left, right], BOOL, element)
+
+
+@operator(*LOGIC)
+def logic(call: Call) -> list[Array]:
+    """Bools are formulas."""
+    algebra, op, arrays = call.algebra, call.op, _given(call)
+    if any(array.dtype != BOOL for array in arrays):
+        raise call.cannot("type", f"an operand of {op} is no bool")
+
+    def element(at: list[Term]) -> Term:
+        if op == "Not":
+            return algebra.negation(at[0])
+        if op == "Xor":
+            one, other = at
+            left = algebra.all((one, algebra.negation(other)))
+            return algebra.any((left, algebra.all((algebra.negation(one), other))))
+        return algebra.all(at) if op == "And" else algebra.any(at)
+
+    return elementwise(call, arrays, BOOL, element)
+
+
+@operator("IsNaN", "IsInf")
+def tests(call: Call) -> list[Array]:
+    """Tests of floats."""
+    x, op, attributes = call.array(0), call.op, meant(call)
+    return [x.like(lambda at: call.algebra.elementwise(op, attributes, BOOL, [x.at(at)]), BOOL)]
+
+
+@operator("Where")
+def where(call: Call) -> list[Array]:
+    """One of two elements."""
+    condition, left, right = _given(call)
+    call.alike(left, right)
+    if condition.dtype != BOOL:
+        raise call.cannot("type", f"the condition is {condition.dtype}")
+    return elementwise(call, [condition, left, right], left.dtype, lambda at: call.algebra.ite(*at))
+
+
+@operator("Cast", "CastLike")
+def cast(call: Call) -> list[Array]:
+    """Another element type."""
+    x = call.array(0)
+    like = call.op == "CastLike"
+    dtype = call.array(1).dtype if like else dtype_name(call.attributes["to"])
+    if x.dtype == "string" != dtype:
+        raise call.cannot("operator", "a number that is read from a string is not modelled")
+    algebra = call.algebra
+    how = cast_attributes(dtype, call.attributes)
+
+    def element(value: Term) -> Term:
+        if dtype == x.dtype:
+            return value
+        if x.dtype == BOOL and dtype == INT64:
+            return algebra.ite(value, algebra.one, algebra.zero)
+        if x.dtype == INT64 and dtype == BOOL:
+            return algebra.negation(algebra.eq0(value))
+        return algebra.elementwise("Cast", (x.dtype, how), dtype, [value])
+
+    if x.dtype == INT64 and dtype == BOOL:
+        call.evaluator.whole_numbers(x)
+    return [x.like(lambda at: element(x.at(at)), dtype)]
+
+
+@operator("Clip")
+def clip(call: Call) -> list[Array]:
+    """Bounds as attributes (floats, then of float32) or as inputs are the same."""
+    x, algebra = call.array(0), call.algebra
+    bounds = [call.optional(1), call.optional(2)]
+    if "min" in call.attributes:  # until opset 10, with defaults that infinities are clipped to
+        kind = np.dtype(x.dtype).type
+        numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
+        bounds = [_scalar(call, x.dtype, one) for one in numbers]
+    if any(bound is not None and bound.rank for bound in bounds):
+        raise call.cannot("operator", "a bound is no scalar")
+    given = [bound for bound in bounds if bound is not None]
+    which = tuple(bound is not None for bound in bounds)
+    if x.dtype == INT64:
+        call.alike(x, *given)
+        x, *_ = (call.evaluator.whole_numbers(one) for one in (x, *given))
+        low, high = bounds
+
+        def clipped(at: Indices) -> Term:
+            value = x.at(at)
+            value = value if low is None else algebra.most(value, low.at(()))
+            return value if high is None else algebra.least(value, high.at(()))
+
+        return [x.like(clipped)]
+    return [
+        x.like(
+            lambda at: algebra.elementwise(
+                "Clip", which, x.dtype, [x.at(at), *(bound.at(()) for bound in given)]
+            )
+        )
+    ]
+
+
+def _scalar(call: Call, dtype: str, item: Term) -> Array:
+    return Array(call.algebra, dtype, (), lambda at: item)

@@ -1,0 +1,120 @@
+"""The result of a proof: the verdict as data, its sentence, and its codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from passes.choices import ProofScope
+from passes.proving.scope import ALL_SIZES, Scope, first_of
+
+Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
+#: Why there is no proof, by code: outputs, sides, nodes, forms, drawn sizes, limits.
+CODES = {
+    "element": "an element of an output is another term in the new model",
+    "size": "an axis of an output has another size in the new model, as far as terms tell",
+    "type": "element types differ: those of an output of both models, or of operands of a node",
+    "mismatch": "both models were executed, and differ on the inputs that are named",
+    "fails": "the new model may fail where the original answers; the node is named",
+    "signature": "the models have other inputs, outputs or defaults; nothing is executed",
+    "model": "one of the models is invalid: onnx's checks and type inference tell why",
+    "promise": "the original answers no inputs that keep what the user promised",
+    "operator": "an operator, or an attribute or element type of it, is not modelled",
+    "function": "a function reads an attribute that no caller gives it",
+    "opset": "the opset is older than 7, the oldest that is modelled",
+    "random": "an operator draws random numbers",
+    "sparse": "a sparse initializer is not modelled",
+    "obligation": "a node fails unless a condition holds, and that is not shown of every iteration",
+    "overflow": "an int64 that decides something may overflow: it is not shown that it fits",
+    "input": "an input is no tensor, or its rank is unknown, or it is too large to draw",
+    "shape": "sizes are computed, or have a form that executors answer in other ways",
+    "axis": "an axis does not exist, is named twice, or none is named",
+    "empty": "a reduction may have nothing to reduce",
+    "state": "a state of a loop changes its type or rank, or does not grow evenly",
+    "condition": "a loop has no end, or begins under a condition that depends on an iteration",
+    "decision": "a choice depends on an iteration, an index or floats",
+    "branch": "the branches of an If in a loop differ in sizes, or one of them fails",
+    "body": "a body fails if it runs, and it is not shown that it never does",
+    "draws": "the original answers at no sizes that were drawn",
+    "executed": "executed cases do not agree up to the order of summation",
+    "budget": "the proof takes too long (`--budget`, `--prove-budget`), or has too many cases",
+}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The verdict on two models.
+
+    `code` is why it is not `proven`, and `detail` a sentence on it. If elements or sizes of an
+    `output` differ as terms, `before` and `after` are the smallest parts that do, as formulas,
+    `within` what they are a part of. `where` are the conditions of the case in which the proof
+    ended, `node` the path of the node at which it did. `assumed` is what the proof assumes, in
+    words, `promised` are the promises of the user that it may use, each after its option. `paths`
+    is the number of cases, `scope` what a proof holds for; `at_sizes` is why there is none at drawn
+    sizes either. If the models are disproven, `inputs` are those that show it, in short.
+    """
+
+    verdict: Verdict
+    code: str = ""
+    detail: str = ""
+    output: str = ""
+    before: str = ""
+    after: str = ""
+    within: str = ""
+    where: Sequence[str] = ()
+    node: str = ""
+    assumed: Sequence[str] = ()
+    promised: Sequence[str] = ()
+    paths: int = 0
+    inputs: Sequence[str] = ()
+    scope: Scope = ALL_SIZES
+    at_sizes: str = ""
+
+    @property
+    def is_proven(self) -> bool:
+        """True if the models are proven equal."""
+        return self.verdict == "proven"
+
+    @property
+    def kind(self) -> ProofScope | None:
+        """The scope of the proof; None if there is no proof."""
+        return self.scope.kind if self.is_proven else None
+
+    @property
+    def rests_on(self) -> list[str]:
+        """The lines on the sizes that its sentence leaves out, on what it assumes, and on what the
+        user promised."""
+        sizes = self.scope.sizes
+        left_out = [sizes] if sizes not in self.sentence() else []
+        groups = [("sizes", left_out), ("assumed", self.assumed), ("promised", self.promised)]
+        return [f"{word}: {one}" for word, sentences in groups for one in sentences]
+
+    @property
+    def line(self) -> str:
+        """The verdict for a report of more than the proof."""
+        return (
+            self.sentence()
+            if self.is_proven
+            else f"not proven: {self.sentence().partition(': ')[2]}"
+        )
+
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        if self.is_proven:
+            count = "1 case" if self.paths == 1 else f"{self.paths} cases"
+            options = dict.fromkeys(one.partition(": ")[0] for one in self.promised)
+            under = f", under {', '.join(options)}" if options else ""
+            return f"proven {self.scope.sentence()}{under} ({count})"
+        if self.verdict == "disproven":
+            return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
+        parts = [self.verdict, self.code]
+        if self.output:
+            within = f" in {self.within}" if self.within else ""
+            differ = f"`{self.before}` before, `{self.after}` after"
+            parts.append(f"output {self.output}{within}: {differ}")
+        parts += [one for one in (self.node, self.detail) if one]
+        cases = [f"({one})" if " or " in one else one for one in self.where]
+        where = f"; if {first_of(cases, ' and ')}" if cases else ""
+        at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
+        return f"{': '.join(parts)}{where}{at_sizes}"

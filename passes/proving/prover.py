@@ -1,0 +1,486 @@
+"""Proves two models equal: on every path of decisions, wherever the original answers, the new one
+answers the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from onnx import ValueInfoProto
+
+from passes.check import load_checked
+from passes.choices import PROOF_BUDGET as BUDGET
+from passes.errors import BadModel
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.places import MAIN, walk_model
+from passes.ir.scope import defined, graphs_below, output_names, owners
+from passes.operators.cells import RECURRENT
+from passes.proving import operators  # the table
+from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
+from passes.proving.draws import NO_CLUES, Clues
+from passes.proving.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
+from passes.proving.loops.relations import Relations
+from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.proof import Proof
+from passes.proving.scope import Scope
+from passes.proving.terms.algebra import Algebra, Contradiction, Manner
+from passes.proving.terms.arrays import Array, NotProvable, parameter
+from passes.proving.terms.conditions import MOST_PARTS
+from passes.proving.terms.formula import difference, formula
+from passes.proving.terms.term import OutOfTime, Term, subterms
+from passes.types.inference import light_model
+from passes.types.shape_inference import objection
+from passes.verify import signature
+
+__all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
+
+_MOST_PATHS = 80
+_MOST_CASES = 6
+
+#: What every proof assumes.
+ALWAYS = (
+    "axes of one name have one size",
+    "no axis is longer than 2^31 - 1, no loop iterates more than 2^47 times",
+    "NaNs are alike",
+    "rows that no iteration collects have the sizes that the body would give them",
+)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A proof and its choices, and if there is none what the answer depends on."""
+
+    proof: Proof
+    clues: Clues = NO_CLUES
+    choices: Choices | None = None
+
+
+#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
+REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
+DISTRIBUTED = "products distribute over differences"
+#: In which manners a model of recurrent operators is tried, others in the first.
+_MANNERS = (
+    Manner(written_out=False),
+    Manner(written_out=False, regrouped=True),
+    Manner(written_out=False, regrouped=True, distributed=True),
+    Manner(),
+    Manner(regrouped=True),
+)
+#: Why a proof fails in every manner.
+_IN_ANY_MANNER = {
+    "function",
+    "input",
+    "model",
+    "operator",
+    "opset",
+    "promise",
+    "random",
+    "sparse",
+    "type",
+}
+
+
+class _Unproven(Exception):
+    def __init__(self, code: str, *terms: Term, **details: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.terms = terms
+        self.details: dict[str, Any] = details
+
+
+def prove(
+    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """Prove that `after` answers the same as `before` wherever that answers and the promises are
+    kept.
+
+    The `budget` is in seconds.
+    """
+    return attempt(before, after, budget, promises).proof
+
+
+def attempt(
+    before: Model,
+    after: Model,
+    budget: float = BUDGET,
+    promises: Promises = NO_PROMISES,
+    stated: Choices | None = None,
+) -> Attempt:
+    """The proof that `prove` returns, its choices, and the terms at which it ended.
+
+    With the choices that a certificate has `stated`, nothing is sought.
+
+    Raises:
+        DoesNotHold: a choice is not stated, or does not hold.
+    """
+    found = _attempt(before, after, budget, promises, stated)
+    return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
+
+
+def _attempt(
+    before: Model, after: Model, budget: float, promises: Promises, stated: Choices | None
+) -> Attempt:
+    try:
+        before, after = load_checked(before)[0], load_checked(after)[0]
+        before, after = promises.applied(before, after)
+    except BadModel as error:
+        return Attempt(Proof("not-provable", "model", str(error)))
+    differs = signature.difference(before.proto, after.proto)
+    if differs is None and _defaults(before) != _defaults(after):
+        differs = "the defaults of inputs differ"
+    if differs is not None:
+        return Attempt(Proof("unproven", "signature", differs))
+    wrong = objection(light_model(after.proto), check_types=True)
+    if wrong:
+        return Attempt(Proof("not-provable", "model", f"the new model is not valid: {wrong}"))
+    for _, owner in owners(after.proto):
+        for graph in graphs_below(owner):
+            foreign = set(output_names(graph)) - defined(graph)
+            if foreign:
+                detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
+                return Attempt(Proof("not-provable", "model", detail))
+    end = monotonic() + budget
+    found = None
+    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    if stated:
+        if stated.manner not in manners:
+            raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
+        manners = (stated.manner,)
+    for manner in manners:
+        if manner.written_out and found is not None and _both_iterate(found):
+            continue
+        algebra = Algebra(manner)
+        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        tried = _guided(guide, before, after, promises, end, budget)
+        if found is None or tried.proof.is_proven:
+            found = tried
+        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+            break
+    assert found is not None
+    return found
+
+
+def _both_iterate(found: Attempt) -> bool:
+    """Return whether both sides of what is not shown equal read a recurrence: to write its
+    iterations out shows no more, and takes the longest."""
+    sides = found.clues.terms[:2] if found.proof.code == "element" else ()
+    return bool(sides) and all(any(one.op == "rec" for one in subterms(side)) for side in sides)
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
+
+
+def _guided(
+    guide: Guide, before: Model, after: Model, promises: Promises, end: float, budget: float
+) -> Attempt:
+    """The attempt in one manner, until the `end` of the budget."""
+    algebra = guide.algebra
+    manner = algebra.manner
+    algebra.terms.end = end
+    pending: list[Decisions] = [()]
+    promised: Decisions = ()
+    assumed = {REGROUPED} if manner.regrouped else set[str]()
+    assumed |= {DISTRIBUTED} if manner.distributed else set()
+    paths, answers = 0, False
+    while pending:
+        decisions = pending.pop()
+        paths += 1
+        if paths > _MOST_PATHS:
+            many = Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
+            return Attempt(many, Clues(decisions))
+        ended = _Ended(algebra, decisions, paths)
+        try:
+            if promises.non_empty and not decisions:
+                promised = tuple((one, True) for one in _not_empty(algebra, before))
+            guide.enter(decisions)
+            algebra.start((*promised, *decisions))
+            old = Evaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
+            ending = _path(guide, old, after, ended)
+            guide.end(ending)
+            answers |= ending == "equal"
+        except Contradiction:
+            guide.end("impossible")
+        except Fork as fork:
+            guide.end("divided", fork.condition, certain=fork.certain)
+            pending.append((*decisions, (fork.condition, True)))
+            if not fork.certain:
+                pending.append((*decisions, (fork.condition, False)))
+        except NotProvable as error:
+            return ended.at_node(error)
+        except OutOfTime as error:
+            return ended.why("budget", str(error) or f"more than {budget:g} s")
+        except RecursionError:
+            return ended.why("budget", "terms are nested too deeply")
+        except MemoryError:
+            return ended.why("budget", "terms take more memory than there is")
+        except BadModel as error:
+            return ended.why("model", str(error))
+        except _Unproven as error:
+            return ended.unproven(error)
+    if promises and not answers:
+        none = "the original answers no inputs that keep the promises"
+        return Attempt(Proof("not-provable", "promise", none, paths=paths))
+    assumptions = (*ALWAYS, *sorted(assumed))
+    proof = Proof(
+        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
+    )
+    return Attempt(proof, choices=Choices(manner, guide.cases))
+
+
+Decisions = tuple[tuple[Term, bool], ...]
+
+
+@dataclass
+class _Ended:
+    """The end of a proof on a path."""
+
+    algebra: Algebra
+    decisions: Decisions
+    paths: int
+    evaluator: Evaluator | None = None
+
+    @property
+    def _where(self) -> tuple[str, ...]:
+        self.algebra.forget()  # else what is known is not written
+        return tuple(
+            formula(condition if holds else self.algebra.negation(condition))
+            for condition, holds in self.decisions
+        )
+
+    def why(self, code: str, detail: str) -> Attempt:
+        """Nothing is found out."""
+        return Attempt(Proof("not-provable", code, detail, paths=self.paths), Clues(self.decisions))
+
+    def at_node(self, error: NotProvable) -> Attempt:
+        """A node of one of the models is not modelled."""
+        node, detail = "", error.detail
+        if self.evaluator is not None and self.evaluator.path:
+            place = self.evaluator.place()
+            node, _, rest = detail.partition(": ")
+            node, detail = (node, rest) if node.startswith(f"{MAIN}/") else (place, detail)
+            node += " before" if self.evaluator.original else " after"
+        proof = Proof("not-provable", error.code, detail, node=node, paths=self.paths)
+        return Attempt(replace(proof, where=self._where), Clues(self.decisions, error.terms))
+
+    def unproven(self, error: _Unproven) -> Attempt:
+        """The models are different terms."""
+        proof = Proof("unproven", error.code, where=self._where, paths=self.paths, **error.details)
+        return Attempt(proof, Clues(self.decisions, error.terms))
+
+
+def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
+    """The conditions that no input has a size of 0."""
+    for value in signature.feedable(model.proto):
+        for size in _parameter(algebra, value).shape:
+            yield algebra.ge0(algebra.sub(size, algebra.one))
+
+
+def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
+    """Prove it on one path, and tell how that ends.
+
+    `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
+
+    Raises:
+        Fork: the path has to be divided.
+        NotProvable: an operator, or a form, is not modelled.
+    """
+    ended.evaluator = old
+    try:
+        left = outputs_of(old)
+    except Fails:
+        return "original-fails"
+    new = ended.evaluator = Evaluator(after, old.algebra, False, old.assumed)
+    try:
+        right = outputs_of(new, old.model)
+    except Fails as error:
+        detail = f"the new model fails where the original may answer: {error}"
+        raise _Unproven("fails", detail=detail) from error
+    old.assumed |= new.over_nothing - old.over_nothing
+    for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
+        _same(guide, value.name, one, other)
+    return "equal"
+
+
+def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
+    """The outputs of a model for any inputs that another one, or itself, declares."""
+    model = evaluator.model.proto
+    fed = signature.feedable(declared.proto if declared else model)
+    opsets = versions(model.opset_import)
+    values: Values = evaluator.constants(model.graph)
+    values.update((value.name, _parameter(evaluator.algebra, value)) for value in fed)
+    inner = evaluator.run(model.graph, values, opsets)
+    return [inner[one.name] for one in model.graph.output]
+
+
+def _defaults(model: Model) -> dict[str, bytes]:
+    """The values of inputs that a caller need not feed."""
+    names = {value.name for value in signature.defaults(model.proto)}
+    tensors = [one for one in model.proto.graph.initializer if one.name in names]
+    return {one.name: model.read(one).tobytes() for one in tensors}
+
+
+def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
+    """Any value of an input."""
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        raise NotProvable("input", f"{value.name!r} is no tensor of a known rank")
+    shape = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            shape.append(algebra.whole(dim.dim_value))
+        else:
+            name = dim.dim_param or (value.name, axis)
+            shape.append(algebra.lift(algebra.terms.make("dim", name)))
+    return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
+
+
+def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
+    """Show that two outputs have equal sizes and elements.
+
+    Raises:
+        _Unproven: it is not shown.
+    """
+    algebra = guide.algebra
+    if left.dtype != right.dtype or left.rank != right.rank:
+        types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
+        raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
+    for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
+        sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
+        if not _alike(guide, sizes[0], sizes[1])[2]:
+            choice = algebra.choice(*sizes)
+            if choice is not None:
+                raise Fork(choice)
+            output = f"{name!r}, size of axis {axis}"
+            raise _unlike("size", output, sizes[0], sizes[1], (), ())
+    if any(size is algebra.zero for size in left.shape):
+        return
+    variables = [algebra.variable(size) for size in left.shape]
+    at = [algebra.lift(one) for one in variables]
+    some = algebra.all(algebra.ge0(algebra.sub(size, algebra.one)) for size in left.shape)
+    sides = left.at(at), right.at(at)  # of arrays that other outputs read, whatever this one's size
+    with algebra.assuming(some) as possible:
+        if possible:
+            old, new = (algebra.subst(side, {}, whole=True) for side in sides)
+            _equal(guide, name, (old, new), variables, ())
+
+
+def _equal(
+    guide: Guide,
+    name: str,
+    sides: tuple[Term, Term],
+    variables: Sequence[Term],
+    cases: tuple[Term, ...],
+) -> None:
+    """Show that two elements are equal, by cases of their indices where that helps."""
+    algebra = guide.algebra
+    left, right, equal = _alike(guide, *sides)
+    if equal:
+        return
+    cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
+    if cut is not None:
+        by = algebra.lift(cut[0]), algebra.whole(cut[1])
+        guide.split(name, by, variables)
+        for part in algebra.parts(*cut):
+            old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
+            here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
+            _equal(guide, name, (old, new), variables, (*cases, here))
+        return
+    condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
+    if condition is None:
+        choice = algebra.choice(left, right)
+        if choice is not None:
+            raise Fork(choice)
+        indices = ", ".join(formula(one, variables) for one in variables)
+        output = f"{name!r}[{indices}]" if indices else repr(name)
+        raise _unlike("element", output, left, right, variables, cases)
+    guide.split(name, [condition], variables)
+    for one in (condition, algebra.negation(condition)):
+        with algebra.assuming(one) as possible:
+            if possible:
+                old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
+                _equal(guide, name, (old, new), variables, (*cases, one))
+
+
+def _unlike(
+    code: str,
+    output: str,
+    left: Term,
+    right: Term,
+    variables: Sequence[Term],
+    cases: Sequence[Term],
+) -> _Unproven:
+    """The parts of an output that are not shown equal, in these cases of its indices."""
+    before, after, within = difference(left, right, variables)
+    detail = ", ".join(formula(one, variables) for one in cases)
+    details = {"detail": f"for {detail}"} if detail else {}
+    return _Unproven(
+        code,
+        left,
+        right,
+        *cases,
+        output=output,
+        before=before,
+        after=after,
+        within=within,
+        **details,
+    )
+
+
+def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
+    """An index of which a quotient by a small number is read, and that number."""
+    for term in (*subterms(left), *subterms(right)):
+        if term.op == "idiv":
+            by = algebra.number(term.args[1])
+            names = [one for one in subterms(term.args[0]) if one.op == "var"]
+            if by is not None and by <= MOST_PARTS and len(names) == 1:
+                return names[0], by
+    return None
+
+
+def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
+    """Two terms that read the same recurrences where that is shown, and whether they are equal."""
+    algebra = guide.algebra
+    both = left.op == right.op == "poly"
+    if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
+        return left, right, True
+    relations = Relations(guide, (left, right))
+    left, right = relations.normal(left, right)
+    return left, right, relations.alike(left, right)
+
+
+def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:
+    """A condition on the indices of an output that one of its elements asks for."""
+    for side in (left, right):
+        for term in subterms(side):
+            if term.op == "ite" and _is_plain(term.args[0]):
+                return term.args[0]
+            if term.op in ("min", "max") and _is_plain(term):
+                return algebra.ge0(algebra.sub(*term.args))
+    return None
+
+
+def _is_plain(term: Term) -> bool:
+    """Return whether a condition is one of whole numbers, and of nothing that is bound."""
+    plain = {
+        "ge0",
+        "eq0",
+        "poly",
+        "mono",
+        "var",
+        "dim",
+        "idiv",
+        "min",
+        "max",
+        "elem",
+        "st",
+        "trips",
+    }
+    return all(
+        one.op in plain or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
+        for one in subterms(term)
+    ) and not any(one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free)

@@ -1,0 +1,182 @@
+"""What is known of counts, extremes and the places of extremes: bounds of a reduction of whole
+numbers, from what is known of its elements."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from passes.proving.terms.constants import Constants
+from passes.proving.terms.integers import Sum, polynomial
+from passes.proving.terms.numbers import BOOL, INT64, LONGEST, SMALL
+from passes.proving.terms.term import Term, atom_of
+
+
+class Extremes(Constants):
+    """Reductions of whole numbers along one axis."""
+
+    @abstractmethod
+    def apply(self, function: Term, values: Sequence[Term]) -> Term:
+        """The result of a function at these values."""
+
+    @abstractmethod
+    def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
+        """An operator by element."""
+
+    @abstractmethod
+    def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
+        """A reduction over axes of these sizes of a function of their indices."""
+
+    def _about_reduction(self, atom: Term) -> list[Sum]:
+        """Polynomials of a reduction that are not negative; there is something to reduce."""
+        if atom not in self._reduced and not self._is_reducing:
+            self._is_reducing = True  # what is asked for within knows nothing of reductions
+            try:
+                self._reduced[atom] = self._bounds_of(atom)
+            finally:
+                self._is_reducing = False
+            self._proven.clear()
+        return self._reduced.get(atom, [])
+
+    def _bounds_of(self, atom: Term) -> list[Sum]:
+        *sizes, function = atom.args
+        own, (op, *rest) = self.sum({(atom,): 1}), atom.parts
+        found: list[Sum] = []
+        if len(sizes) != 1 or rest[-1] != INT64:
+            return found
+        (size,) = sizes
+        last = self.sub(size, self.one)
+        some = self.is_not_negative(last)
+        if op in ("ArgMax", "ArgMin"):
+            found += [polynomial(own), polynomial(self.sub(last, own))]
+            if self.is_not_negative(self.sub(last, self.one)) and self._is_before_last(atom, last):
+                found.append(polynomial(self.sub(self.sub(last, self.one), own)))
+        elif op == "ReduceSum":
+            low, high = self._range(function.args[0])
+            if low >= 0 and high <= LONGEST:
+                found += [polynomial(self.sub(own, self.scaled(size, low)))]
+                found += [polynomial(self.sub(self.scaled(size, high), own))]
+        elif op in ("ReduceMax", "ReduceMin") and some and self.fits(function.args[0]) is None:
+            sign = 1 if op == "ReduceMax" else -1
+            ends = [self.apply(function, [place]) for place in (self.zero, last)]
+            found += [polynomial(self.scaled(self.sub(own, end), sign)) for end in ends]
+            for limit in self._limits(sign):
+                for bound in (limit, self.add(limit, self.whole(sign))):
+                    (index,), element = self.opened(function, sizes)
+                    inside = self.ge0(self.scaled(self.sub(bound, element), sign))
+                    if self.for_all(size, self.close([index], inside)) is self.true:
+                        found.append(polynomial(self.scaled(self.sub(bound, own), sign)))
+                        break
+        return found
+
+    def _limits(self, sign: int) -> Iterator[Term]:
+        """What elements of something are known not to exceed, or not to be less than."""
+        for condition in self._alike:
+            (body,) = condition.args[1].args
+            parts = dict(polynomial(body.args[0])) if body.op == "ge0" else {}
+            read = [mono for mono in parts if len(mono) == 1 and mono[0].op == "elem"]
+            if len(read) == 1 and parts.pop(read[0]) == -sign:
+                limit = self.scaled(self.sum(parts), sign)
+                if not limit.free:
+                    yield limit
+
+    def _is_before_last(self, atom: Term, last: Term) -> bool:
+        """Return whether the first element is as good as the last one, so that the place of the
+        first best one is not the last."""
+        op, selects_last, dtype, _ = atom.parts
+        first, final = (
+            self.wide(dtype, self.apply(atom.args[-1], [place])) for place in (self.zero, last)
+        )
+        if selects_last or first is None or final is None:
+            return False
+        ahead = self.sub(first, final)
+        return self.is_not_negative(ahead if op == "ArgMax" else self.scaled(ahead, -1))
+
+    def wide(self, dtype: str, element: Term) -> Term | None:
+        """A whole number of a type as one of int64, the same number; None if it may be none."""
+        if element.op == "poly":
+            return element if self.fits(element) is None else None
+        if dtype not in SMALL:
+            return None
+        if element.op == "const":
+            return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
+        op = element.parts[0] if element.op == "ew" else ""
+        if element.op == "red":
+            counted = self._count(element)
+            if counted is not None:
+                return counted
+        if op in ("Max", "Min") and len(element.args) == 2:
+            sides = [self.wide(dtype, one) for one in element.args]
+            left, right = sides
+            if left is not None and right is not None:
+                return self.most(left, right) if op == "Max" else self.least(left, right)
+        if op == "Cast" and element.args[0].op == "poly":
+            (value,), (low, high) = element.args, SMALL[dtype]
+            above = self.is_not_negative(self.sub(value, self.whole(low)))
+            if above and self.is_not_negative(self.sub(self.whole(high), value)):
+                return value
+        return self.opaque(INT64, "ew", ("Cast", (dtype, ()), INT64), [element])
+
+    def _narrow(self, dtype: str, value: Term) -> Term | None:
+        """An int64 as an element of a smaller type: a known number, or what was of that type."""
+        known, (low, high), atom = self.number(value), SMALL[dtype], atom_of(value)
+        if known is not None and low <= known <= high:
+            return self.literal(dtype, np.dtype(dtype).type(known))
+        was = atom.op == "ew" and atom.parts[:2] == ("Cast", (dtype, ()))
+        return atom.args[0] if was else None
+
+    def counted(self, dtype: str, first: Term, by: Term, times: Term) -> Term:
+        """A number to which another one is added again and again, as numbers of a type wrap."""
+        begin, step = self.wide(dtype, first), self.wide(dtype, by)
+        assert begin is not None
+        assert step is not None
+        total = self.add(begin, self.mul(step, times))
+        return self.elementwise("Cast", (INT64, ()), dtype, [total])
+
+    def _count(self, reduction: Term) -> Term | None:
+        """A sum of bools as int32 along one axis, which is an int32, as an int64."""
+        *sizes, function = reduction.args
+        if reduction.data != ("ReduceSum", "int32") or len(sizes) != 1:
+            return None
+        variables, body = self.opened(function, sizes)
+        if body.op != "ew" or body.data != ("Cast", (BOOL, ()), "int32"):
+            return None
+        each = self.ite(body.args[0], self.one, self.zero)
+        return self.reduced(("ReduceSum", INT64), sizes, self.close(variables, each))
+
+    def _count_up_to(self, size: Term, function: Term) -> Term | None:
+        """The sum of two numbers, one for the indices up to a bound and one for those after it."""
+        (index,), body = self.opened(function, [size])
+        parts = polynomial(body)
+        chosen = next(iter(parts))[0] if len(parts) == 1 and next(iter(parts)) else body
+        if chosen.op != "ite" or parts != {(chosen,): 1} or chosen.args[0].op != "ge0":
+            return None
+        condition, *values = chosen.args
+        bound = dict(polynomial(condition.args[0]))
+        slope = bound.pop((index,), 0)
+        rest = self.sum(bound)
+        if abs(slope) != 1 or index.uid in rest.free or None in map(self.number, values):
+            return None
+        ends = self.add(rest, self.one) if slope < 0 else self.scaled(rest, -1)
+        first = self.most(self.least(ends, size), self.zero)  # how many are up to the bound
+        low, high = values if slope < 0 else reversed(values)
+        return self.add(self.mul(low, first), self.mul(high, self.sub(size, first)))
+
+    def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
+        """Know from here on that an extreme is not less, or not more, than each element."""
+        signs = {("ReduceMax", INT64): 1, ("ReduceMin", INT64): -1}
+        if data not in signs or len(sizes) != 1:
+            return
+        (index,), element = self.opened(function, sizes)
+        if self.fits(element) is not None:
+            return
+        ahead = self.scaled(self.sub(own, element), signs[data])
+        body = self.close([index], self.terms.make("ge0", None, (ahead,)))
+        condition = self.terms.make("forall", None, (sizes[0], body))
+        if condition not in self._extremes:
+            self._extremes.append(condition)
+            self._instances.clear()
+            self._reduced.clear()
+            self._proven.clear()

@@ -1,0 +1,427 @@
+"""Whole numbers in normal form, and what is known of them on one path."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from passes.proving.terms.integers import Search, Sum, polynomial, product
+from passes.proving.terms.term import Interned, Term, subterms
+
+#: What takes the place of a variable, or of a placeholder applied to indices.
+Value = Term | Callable[[tuple[Term, ...]], Term]
+Values = Mapping[Term, Value]
+
+INT64 = "int64"
+BOOL = "bool"
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+#: The ends of the types of which each number is one of int64.
+SMALL = {
+    f"{sign}int{bits}": (
+        -(1 << bits) // 2 if not sign else 0,
+        (1 << bits) // (1 if sign else 2) - 1,
+    )
+    for sign in ("", "u")
+    for bits in (8, 16, 32)
+}
+#: How long an axis is taken to be at most.
+LONGEST = (1 << 31) - 1
+#: How often a loop is taken to iterate at most.
+MOST_ITERATIONS = 1 << 47
+#: Atoms that are sizes, indices or numbers of iterations: a tensor of such a size exists.
+_COUNTS = {"dim", "size", "var", "bv", "trips"}
+#: Atoms that an equation may give everywhere.
+_SOLVED = {"dim", "elem", "idiv", "var"}
+
+
+class Contradiction(Exception):
+    """Nothing is like what this path assumes."""
+
+
+class Numbers(ABC):
+    """Polynomials over whole numbers; every function gives what its name tells for all values that
+    the path allows."""
+
+    def __init__(self) -> None:
+        self.terms = Interned()
+        self._bounds: dict[Term, list[Sum]] = {}
+        self._relatives: dict[Term, list[Sum]] = {}
+        self._ranges: dict[Term, tuple[int, int]] = {}
+        self._branches = 0  # how many choices are studied within each other
+        self._is_reducing = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing but what holds on every path."""
+        self._facts: list[Sum] = []
+        self._known: dict[Term, bool] = {}
+        self._equal: dict[Term, Term] = {}
+        self._positive: set[Term] = set()
+        self._proven: dict[Term, bool] = {}
+        self._alike: list[Term] = []
+        self._extremes: list[Term] = []  # of numbers that fit, as is known on this path
+        self._restated: set[Term] = set()
+        self._instances: dict[Term, list[Sum]] = {}
+        self._reduced: dict[Term, list[Sum]] = {}
+        self._states: dict[tuple[Term, int], Term] = {}
+
+    @abstractmethod
+    def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
+        """A term with values for variables, simplified; `whole`: anew in every part."""
+
+    @abstractmethod
+    def _about_reduction(self, atom: Term) -> list[Sum]:
+        """Polynomials of a reduction that are not negative."""
+
+    @abstractmethod
+    def ge0(self, value: Term) -> Term:
+        """The condition that a whole number is not negative."""
+
+    @abstractmethod
+    def all(self, conditions: Iterable[Term]) -> Term:
+        """The condition that all hold."""
+
+    @abstractmethod
+    def negation(self, condition: Term) -> Term:
+        """The opposite of a condition."""
+
+    @abstractmethod
+    def implied(self, condition: Term, needed: Term) -> Term:
+        """The condition that another one holds if the first does."""
+
+    @property
+    def zero(self) -> Term:
+        """The number 0."""
+        return self.whole(0)
+
+    @property
+    def one(self) -> Term:
+        """The number 1."""
+        return self.whole(1)
+
+    @property
+    def true(self) -> Term:
+        """The condition that always holds."""
+        return self.terms.make("true")
+
+    @property
+    def false(self) -> Term:
+        """The condition that never holds."""
+        return self.terms.make("false")
+
+    def _fact(self, value: Term) -> None:
+        if self.is_not_negative(self.sub(self.whole(-1), value)):
+            raise Contradiction
+        self._facts.append(polynomial(value))
+        self._proven.clear()
+        if self.is_not_negative(self.scaled(value, -1)):
+            self._solve(value)
+
+    def _solve(self, value: Term) -> None:
+        """Read an input or size everywhere as what an equation makes of it."""
+        parts = polynomial(value)
+        for mono, factor in parts.items():
+            if len(mono) != 1 or abs(factor) != 1 or mono[0].op not in _SOLVED:
+                continue
+            (atom,) = mono
+            rest = self.sum({one: -factor * many for one, many in parts.items() if one != mono})
+            if (atom.free and atom.op != "var") or any(atom is inner for inner in subterms(rest)):
+                continue
+            if atom.op == "idiv":
+                self._facts += self._about(atom)
+            self._equal[atom] = rest
+            self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
+            return
+
+    def is_positive(self, value: Term) -> bool:
+        """Return whether a whole number is shown to be positive."""
+        return self.is_not_negative(self.sub(value, self.one))
+
+    def is_not_negative(self, value: Term) -> bool:
+        """Return whether a whole number is shown not to be negative."""
+        known = self.number(value)
+        if known is not None:
+            return known >= 0
+        if value not in self._proven:
+            search = Search(self._facts, self._about, self._is_positive)
+            self._proven[value] = search.proves(polynomial(value))
+        return self._proven[value]
+
+    def _is_positive(self, atom: Term) -> bool:
+        return atom.op in _COUNTS or atom in self._positive
+
+    def _about(self, atom: Term) -> list[Sum]:
+        """Polynomials of an atom that are not negative."""
+        own: Sum = {(atom,): 1}
+        if atom in self._bounds:
+            return self._bounds[atom]
+        if atom.op == "red":
+            return self._about_reduction(atom)
+        if atom.op in ("min", "max", "idiv"):
+            if atom.op == "idiv" and not self.is_positive(atom.args[1]):
+                return []
+            if atom not in self._relatives:
+                self._relatives[atom] = self._parts_of(atom)
+            return self._relatives[atom] + ([own] if atom in self._positive else [])
+        if atom.op in ("elem", "ew", "output"):
+            low, high = self._range_of(atom)
+            limits: list[Sum] = [{(atom,): 1, (): -low}, {(atom,): -1, (): high}]
+            return [*self._known_of(atom), *limits]
+        if atom.op in ("dim", "size"):
+            return [own, {(atom,): -1, (): LONGEST}]
+        return [own] if self._is_positive(atom) else []
+
+    def _parts_of(self, atom: Term) -> list[Sum]:
+        """The differences between an extreme and its parts; the rest of a quotient."""
+        own = self.sum({(atom,): 1})
+        if atom.op == "idiv":
+            value, by = atom.args
+            rest = self.sub(value, self.mul(by, own))
+            return [polynomial(rest), polynomial(self.sub(self.sub(by, self.one), rest))]
+        sign = 1 if atom.op == "max" else -1
+        return [polynomial(self.scaled(self.sub(own, argument), sign)) for argument in atom.args]
+
+    def _known_of(self, atom: Term) -> list[Sum]:
+        """The facts about an element that are known of all."""
+        if atom in self._instances or atom.op not in ("elem", "ew"):
+            return self._instances.get(atom, [])
+        found = self._instances[atom] = []
+        for condition in (*self._alike, *self._extremes):
+            size, function = condition.args
+            (body,) = function.args
+            assert isinstance(function.data, tuple)
+            own = self.lift(function.data[0])
+            if body.op != "ge0":
+                continue
+            for one in subterms(body):
+                index = _matched(one, atom, own) if one.op == atom.op else None
+                if index is None:
+                    continue
+                inside = self.is_not_negative(index) and self.is_not_negative(
+                    self.sub(self.sub(size, self.one), index)
+                )
+                if inside and self.subst(one, {function.data[0]: index}) is self.lift(atom):
+                    found.append(polynomial(self.subst(body.args[0], {function.data[0]: index})))
+                break
+        self._proven.clear()
+        return found
+
+    def bound(self, atom: Term, *values: Term) -> None:
+        """Know from here on that these are not negative, wherever the atom has a meaning."""
+        self._bounds[atom] = [polynomial(value) for value in values]
+        if any(polynomial(value) == {(atom,): 1} for value in values):
+            self._positive.add(atom)
+
+    def variable(self, size: Term | None = None) -> Term:
+        """A new variable, an index below `size`."""
+        made = self.terms.make("var", self.terms.serial())
+        own = self.sum({(made,): 1})
+        bounds = [own] if size is None else [own, self.sub(self.sub(size, self.one), own)]
+        self.bound(made, *bounds)
+        return made
+
+    def parts(self, variable: Term, by: int) -> list[Term]:
+        """The forms of a variable, one for each rest of its division by a number: `by` times a new
+        variable, and the rest."""
+        made = []
+        for rest in range(by):
+            quotient = self.variable()
+            own = self.add(self.scaled(self.sum({(quotient,): 1}), by), self.whole(rest))
+            known = [
+                self.subst(self.sum(one), {variable: own}) for one in self._bounds.get(variable, ())
+            ]
+            self.bound(quotient, *known, self.sum({(quotient,): 1}))
+            made.append(own)
+        return made
+
+    def whole(self, value: int) -> Term:
+        """A whole number."""
+        return self.sum({(): value})
+
+    def sum(self, parts: Sum) -> Term:
+        """The term of a polynomial, as it stands."""
+        used = [(self.terms.make("mono", None, mono), factor) for mono, factor in parts.items()]
+        used = [one for one in used if one[1]]
+        used.sort(key=lambda one: (-len(one[0].args), one[0].order, one[0].uid))
+        return self.terms.make("poly", tuple(f for _, f in used), (mono for mono, _ in used))
+
+    def lift(self, atom: Term) -> Term:
+        """The whole number that an atom is."""
+        if atom.op == "poly":
+            return atom
+        return self._equal[atom] if atom in self._equal else self.sum({(atom,): 1})
+
+    def number(self, value: Term) -> int | None:
+        """The number that a term is; None where it depends on something, or is no polynomial."""
+        if value.op != "poly":
+            return None
+        if not value.args:
+            return 0
+        assert isinstance(value.data, tuple)
+        alone = len(value.args) == 1 and not value.args[0].args
+        return int(value.data[0]) if alone else None
+
+    def add(self, left: Term, right: Term) -> Term:
+        """The sum."""
+        made = polynomial(left)
+        for mono, factor in polynomial(right).items():
+            made[mono] = made.get(mono, 0) + factor
+        return self.sum(made)
+
+    def scaled(self, value: Term, factor: int) -> Term:
+        """A multiple."""
+        return self.sum({mono: factor * many for mono, many in polynomial(value).items()})
+
+    def sub(self, left: Term, right: Term) -> Term:
+        """The difference."""
+        return self.add(left, self.scaled(right, -1))
+
+    def mul(self, left: Term, right: Term) -> Term:
+        """The product."""
+        return self.sum(product(polynomial(left), polynomial(right)))
+
+    def product(self, values: Iterable[Term]) -> Term:
+        """The product of all."""
+        made = self.one
+        for value in values:
+            made = self.mul(made, value)
+        return made
+
+    def idiv(self, value: Term, by: Term) -> Term:
+        """The quotient, rounded down, of a divisor of at least 1."""
+        known, divisor = self.number(value), self.number(by)
+        if divisor == 1 or known == 0:
+            return value
+        if known is not None and divisor is not None and divisor > 0:
+            return self.whole(known // divisor)
+        whole, rest = self._divided(value, by)
+        if not rest.args:
+            return whole
+        if self.is_not_negative(rest) and self.is_not_negative(
+            self.sub(self.sub(by, self.one), rest)
+        ):
+            return whole
+        if self.is_not_negative(self.add(rest, by)) and self.is_not_negative(
+            self.sub(self.whole(-1), rest)
+        ):
+            return self.sub(whole, self.one)
+        atom = self.terms.make("idiv", None, (rest, by))
+        if self.is_not_negative(rest):
+            self._positive.add(atom)
+        return self.add(whole, self.lift(atom))
+
+    def imod(self, value: Term, by: Term) -> Term:
+        """The rest of `idiv`."""
+        return self.sub(value, self.mul(by, self.idiv(value, by)))
+
+    def _divided(self, value: Term, by: Term) -> tuple[Term, Term]:
+        """A quotient and the rest, by the products of which the divisor, one product, is a
+        part."""
+        divisor = polynomial(by)
+        if len(divisor) != 1 or min(divisor.values()) < 0:
+            return (self.one, self.zero) if value is by else (self.zero, value)
+        ((atoms, factor),) = divisor.items()
+        whole: dict[tuple[Term, ...], int] = {}
+        rest: dict[tuple[Term, ...], int] = {}
+        for mono, many in polynomial(value).items():
+            left: list[Term] | None = list(mono)
+            for atom in atoms:
+                if left is not None and atom in left:
+                    left.remove(atom)
+                else:
+                    left = None
+            if left is None or (many % factor and mono != ()):
+                rest[mono] = many
+                continue
+            whole[tuple(left)] = many // factor
+            rest[mono] = many % factor
+        return self.sum(whole), self.sum(rest)
+
+    def exact(self, value: Term, by: Term) -> Term | None:
+        """The quotient where there is no rest."""
+        whole, rest = self._divided(value, by)
+        return None if rest.args else whole
+
+    def least(self, left: Term, right: Term) -> Term:
+        """The minimum."""
+        return self._extreme("min", left, right)
+
+    def most(self, left: Term, right: Term) -> Term:
+        """The maximum."""
+        return self._extreme("max", left, right)
+
+    def _extreme(self, op: str, left: Term, right: Term) -> Term:
+        low, high = (left, right) if op == "min" else (right, left)
+        if self.is_not_negative(self.sub(high, low)):
+            return left
+        if self.is_not_negative(self.sub(low, high)):
+            return right
+        pair = sorted((left, right), key=lambda one: (one.order, one.uid))
+        atom = self.terms.make(op, None, pair)
+        signs = [self.is_not_negative(one) for one in pair]
+        if all(signs) or (op == "max" and any(signs)):
+            self._positive.add(atom)
+        return self.lift(atom)
+
+    def fits(self, value: Term) -> Term | None:
+        """The condition that a whole number is an int64; None if it is one."""
+        known = self.number(value)
+        if known is not None:
+            return None if _LOWEST <= known <= _HIGHEST else self.false
+        parts = polynomial(value)
+        chosen = [one for mono in parts for one in mono if one.op == "ite"]
+        needed = [need for one in chosen for need in self._branches_fit(*one.args)]
+        (mono, factor), *others = parts.items()
+        is_chosen = not others and factor == 1 and len(mono) == 1 and mono[0].op == "ite"
+        low, high = self._range(value)
+        if not is_chosen and not _LOWEST <= low <= high <= _HIGHEST:
+            needed.append(self.ge0(self.sub(value, self.whole(_LOWEST))))
+            needed.append(self.ge0(self.sub(self.whole(_HIGHEST), value)))
+        both = self.all(needed)
+        return None if both is self.true else both
+
+    def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
+        """The condition that the chosen one of two numbers is an int64."""
+        for branch, chosen in ((left, condition), (right, self.negation(condition))):
+            needed = self.fits(branch)
+            if needed is not None:
+                yield self.implied(chosen, needed)
+
+    def _range(self, value: Term) -> tuple[int, int]:
+        """Numbers between which a whole number is, whatever the path."""
+        low = high = 0
+        for mono, factor in polynomial(value).items():
+            least = most = factor
+            for atom in mono:
+                if atom not in self._ranges:
+                    self._ranges[atom] = self._range_of(atom)
+                ends = [one * end for one in (least, most) for end in self._ranges[atom]]
+                least, most = min(ends), max(ends)
+            low, high = low + least, high + most
+        return low, high
+
+    def _range_of(self, atom: Term) -> tuple[int, int]:
+        """Numbers between which an atom is."""
+        if atom.op in ("dim", "size"):
+            return 0, LONGEST
+        if atom.op in _COUNTS:
+            return 0, MOST_ITERATIONS
+        if atom.op in ("min", "max", "ite"):
+            ends = [self._range(one) for one in atom.args if one.op == "poly"]
+            return min(low for low, _ in ends), max(high for _, high in ends)
+        if atom.op == "idiv":
+            low, high = self._range(atom.args[0])
+            return min(low, 0), max(high, 0)
+        if atom.op == "ew" and atom.parts[0] == "Cast":
+            return SMALL.get(atom.parts[1][0], (_LOWEST, _HIGHEST))
+        return _LOWEST, _HIGHEST
+
+
+def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
+    """The number of a pattern with which the pattern is a term, if there is one."""
+    if pattern is variable:
+        return term if term.op == "poly" else None
+    if pattern.op != term.op or pattern.data != term.data or len(pattern.args) != len(term.args):
+        return None
+    pairs = zip(pattern.args, term.args, strict=True)
+    return next(filter(None, (_matched(*pair, variable) for pair in pairs)), None)

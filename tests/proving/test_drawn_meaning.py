@@ -1,0 +1,160 @@
+"""Terms of models at drawn sizes, evaluated on numbers, are what the reference executor gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from passes.ir.model import Model
+from passes.proving.drawn import draws
+from passes.proving.drawn.comparing import Comparison
+from passes.proving.drawn.symbols import Fork, Terms, Wanted, numbers
+from passes.verify.executor import Ended, Feeds, Value
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.reference.value_types import element_dtype
+from tests.instruments.proven import golden_pairs, sides
+
+#: Operators on elements, as functions of numpy's scalars.
+MEANING: dict[str, Callable[..., Any]] = {
+    "Abs": np.abs,
+    "Add": lambda a, b: a + b,
+    "And": np.logical_and,
+    "Cos": np.cos,
+    "Div": lambda a, b: a / b if a.dtype.kind == "f" else np.trunc(a / b),
+    "Dot": lambda *row: sum(a * b for a, b in zip(row[::2], row[1::2], strict=True)),
+    "Equal": np.equal,
+    "Exp": np.exp,
+    "Identity": lambda x: x,
+    "IsNaN": np.isnan,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Log": np.log,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mul": lambda a, b: a * b,
+    "Neg": np.negative,
+    "Not": np.logical_not,
+    "Or": np.logical_or,
+    "Reciprocal": lambda x: 1 / x,
+    "ReduceMax": lambda *row: np.max(row),
+    "ReduceMean": lambda *row: np.mean(row),
+    "ReduceMin": lambda *row: np.min(row),
+    "ReduceProd": lambda *row: np.prod(row),
+    "ReduceSum": lambda *row: np.sum(row),
+    "ReduceSumSquare": lambda *row: np.sum(np.square(row)),
+    "Relu": lambda x: np.maximum(x, 0),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Sin": np.sin,
+    "Softplus": lambda x: np.logaddexp(x, 0),
+    "Sqrt": np.sqrt,
+    "Sub": lambda a, b: a - b,
+    "Tanh": np.tanh,
+    "Where": lambda c, a, b: a if c else b,
+}
+
+
+class Unknown(Exception):
+    """An operator has no meaning here."""
+
+
+def value(terms: Terms, number: int, feeds: Feeds, known: dict[int, Any]) -> Any:
+    """The value of a term on inputs."""
+    for one in terms.below([number]):
+        if one not in known:
+            known[one] = _value(terms, one, feeds, known)
+    return known[number]
+
+
+def _value(terms: Terms, number: int, feeds: Feeds, known: Mapping[int, Any]) -> Any:
+    term = terms.all[number]
+    if terms.is_constant(number):
+        return terms.value(number)
+    if not term.dtype:  # all results of an operator that is taken as a whole
+        raise Unknown(term.op)
+    dtype = np.dtype(getattr(ml_dtypes, term.dtype, term.dtype))
+    if term.op == "input":
+        assert isinstance(term.data, tuple)
+        name, place = term.data
+        array = feeds[name]
+        assert isinstance(array, np.ndarray)
+        return array[place]
+    args = [known[one] for one in term.args]
+    if term.op == "Cast":
+        return np.asarray(args[0]).astype(dtype)[()]
+    if term.op not in MEANING:
+        raise Unknown(term.op)
+    return np.asarray(MEANING[term.op](*args)).astype(dtype)[()]
+
+
+def outputs(model: Model, feeds: Feeds) -> list[Value]:
+    """What a model gives on inputs, by way of terms."""
+    comparison = Comparison(model, model, monotonic() + 20)
+    terms, known = comparison.found.terms, dict[int, Any]()
+    decided: dict[int, bool] = {}
+    while True:
+        terms.decided = decided
+        try:
+            results = comparison.sides[0].answer(comparison.fed(feeds), monotonic() + 20)
+            return [_number(terms, one, feeds, known) for one in results]
+        except Wanted as error:
+            comparison.wanted |= error.names
+        except Fork as fork:
+            decided = {**decided, fork.term: bool(value(terms, fork.term, feeds, known))}
+
+
+def _number(terms: Terms, result: Value, feeds: Feeds, known: dict[int, Any]) -> Value:
+    if not isinstance(result, np.ndarray):
+        raise Unknown("a sequence")
+    flat = [value(terms, one, feeds, known) for one in numbers(result).reshape(-1).tolist()]
+    return np.array(flat, element_dtype(result.dtype)).reshape(result.shape)
+
+
+def agrees(path: Path) -> int:
+    """Compare both models of a golden pair at all sizes; returns the number of runs compared."""
+    count = 0
+    before, after = sides(path)
+    drawer = draws.drawer_of(before, after)
+    for place, sizes in enumerate(draws.SIZES):
+        feeds = next(draws.attempts(drawer, place))
+        for model in (before, after):
+            try:
+                expected = ReferenceExecutor().run(model.proto, feeds).outputs
+                actual = outputs(model, feeds)
+            except (Unknown, Ended):
+                continue
+            for name, one in zip(expected, actual, strict=True):
+                if np.asarray(one).dtype.kind == "O":
+                    assert np.array_equal(np.asarray(one), np.asarray(expected[name]))
+                    continue
+                np.testing.assert_allclose(
+                    np.asarray(one).astype(np.float64),
+                    np.asarray(expected[name]).astype(np.float64),
+                    rtol=1e-3,
+                    atol=1e-4,
+                    err_msg=f"{path.name} at {sizes}, {name}",
+                )
+            count += 1
+    return count
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("command", "least"),
+    [
+        pytest.param("/lower/", 150, marks=pytest.mark.slow),
+        pytest.param("/expand/", 80, marks=pytest.mark.slow),
+        pytest.param("/recognize-cell/", 150, marks=pytest.mark.slow),
+        pytest.param("/hoist-invariants/", 200, marks=pytest.mark.slow),
+        ("/drop-sequences/", 40),
+        ("/dissolve-map/", 100),
+    ],
+)
+def test_terms_mean_what_the_reference_executor_computes(command: str, least: int) -> None:
+    assert sum(agrees(path) for path in golden_pairs(command)) >= least

@@ -1,0 +1,88 @@
+"""`--prove` on rewrites: the verdict in the report, and the draws that it adds to verification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import onnx.parser
+import pytest
+from onnx import ModelProto
+
+import passes
+from passes.check import Survey
+from passes.choices import Proving, Verifying
+from passes.commands.rewriting import Lower
+from passes.engine.schedules import SCHEDULES
+from passes.ir.model import Model
+from passes.session import Outcome, Session
+from tests.proving.test_draws import HEAD, wrong
+
+SUM = """(float[T,2] x, float[2] h) => (float[2] y) {
+    y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] t) {
+        t = Add (s, r) }> (h, x) }"""
+
+
+def parsed(graph: str) -> ModelProto:
+    return onnx.parser.parse_model(HEAD + graph)
+
+
+class Wrong(Session):
+    """A session with an outcome that is wrong at rare sizes."""
+
+    def outcome(
+        self,
+        original: Model,
+        model: Model,
+        found: Survey,
+        left_out: Mapping[tuple[str, str], str],
+    ) -> Outcome:
+        made = super().outcome(original, model, found, left_out)
+        _, after = wrong("a failure of a body that need not run")
+        return replace(made, proto=parsed(after))
+
+
+def test_what_a_proof_leaves_open_is_drawn_when_a_rewrite_is_verified() -> None:
+    before, _ = wrong("a failure of a body that need not run")
+    session = Wrong(SCHEDULES["simplify"], verifying=Verifying("reference"))
+    checked = session.run(parsed(before)).report.checked
+    assert checked is not None
+    assert checked.verdict == "verified"
+    with pytest.raises(passes.Mismatch, match="sought by the proof") as raised:
+        replace(session, proving=Proving()).run(parsed(before))
+    assert raised.value.report.proof is not None
+    assert raised.value.report.proof.code == "fails"
+
+
+def test_the_report_has_the_proof_where_it_is_asked_for() -> None:
+    plain = passes.lower(parsed(SUM), verify=False)
+    assert plain.report.proof is None
+    proven = passes.lower(parsed(SUM), verify=False, prove=True)
+    assert proven.report.proof is not None
+    assert proven.report.proof.is_proven
+
+
+def test_without_time_for_a_proof_nothing_is_written_if_one_is_required() -> None:
+    with pytest.raises(passes.NotProduced, match=r"not proven: budget: more than 0 s"):
+        passes.lower(parsed(SUM), verify=False, require_proof="all", prove_budget=0)
+
+
+def test_what_is_required_is_proven() -> None:
+    assert Lower().proving() is None
+    assert Lower(prove=True, prove_budget=3).proving() == Proving(3.0)
+    assert Lower(require_proof="all").proving() == Proving(required="all")
+
+
+def test_a_command_of_a_pipeline_may_require_a_proof() -> None:
+    pipeline = passes.Pipeline(["simplify", ("lower", {"require_proof": "all", "prove_budget": 0})])
+    with pytest.raises(passes.NotProduced, match="not proven: budget"):
+        pipeline.run(parsed(SUM))
+
+
+def test_the_function_prove() -> None:
+    lowered = passes.lower(parsed(SUM))
+    assert passes.prove(parsed(SUM), lowered).is_proven
+    before, after = wrong("T > 121")
+    found = passes.prove(parsed(before), parsed(after), executor="reference")
+    assert isinstance(found, passes.Proof)
+    assert (found.verdict, found.inputs) == ("disproven", ("x: float32[122]",))
