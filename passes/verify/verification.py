@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from passes.ir.operators import is_onnx_domain, op_of
 from passes.types.value_types import dims_of
 from passes.verify import signature
 from passes.verify.compare import uninitialised
-from passes.verify.compare.coverage import endless_but_for_conditions, nearby, suspects, unreached
+from passes.verify.compare.coverage import unreached
 from passes.verify.compare.error_bounds import ErrorBounds
 from passes.verify.compare.exactness import cancels, recurs
 from passes.verify.compare.excuses import Evidence, Ruling, ruling
@@ -27,13 +26,19 @@ from passes.verify.compare.strictness import Strictness
 from passes.verify.compare.table import Rules
 from passes.verify.compare.trial import AUTHORITY, OutOfTime, Ran, Side, Trial
 from passes.verify.compare.verdicts import Verification
-from passes.verify.executor import Event, Executor
+from passes.verify.executor import Event, Executor, Outcome
 from passes.verify.inputs.agenda import Item, agenda
+from passes.verify.inputs.dims import Needs
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
+from passes.verify.inputs.goals import (
+    endless_but_for_conditions,
+    what_is_mentioned,
+    whatever_is_new,
+)
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.mentioned import Mentioned
-from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS
+from passes.verify.inputs.search import Enough, Events, Search
 from passes.verify.inputs.uses import Uses, uses_of
 from passes.verify.run_cost import RunCost
 from passes.verify.terms import Models, Terms
@@ -47,12 +52,8 @@ _HOPELESS = 4
 _ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
 #: The limits that are set, a few, so that reports hardly depend on the machine.
 _LIMITS = (1.0, 2.0, 4.0, 8.0)
-#: Runs in search of what the original did not do yet, and their share of the time taken before.
-_MOST_SEARCHED, _SEARCH = 96, 0.25
-#: Cases with what the rewritten model mentions.
-_MOST_SUSPECTS = 24
-#: Seconds that the search may take in any case.
-_SHORT = 0.5
+#: The time of a search for more cases: a share of what was taken before, and seconds at least.
+_SEARCH, _SHORT = 0.25, 0.5
 _ANSWERED = {"answered", "mismatch"}
 
 
@@ -239,22 +240,25 @@ class _Trials:
         now = time.monotonic()
         end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
         original, _ = self._sides[0]
-        chosen = itertools.islice(suspects(self._base, mentioned), _MOST_SUSPECTS)
-        others = nearby(self._base, mentioned.numbers) if unreached(model, self._reached) else ()
-        cases = [(case, True) for case in chosen]
-        cases += [(case, False) for case in itertools.islice(others, _MOST_SEARCHED)]
-        cases += [(case, True) for case in endless_but_for_conditions(self._base, uses)]
-        for case, suspect in cases:
-            if not self._accept(case):
-                continue
+        goals = [what_is_mentioned(mentioned), endless_but_for_conditions(uses)]
+        if unreached(model, self._reached):
+            goals.insert(1, whatever_is_new(mentioned))
+
+        def run(case: Case) -> Outcome | None:
+            return original.run(case.feeds, end).outcome if self._accept(case) else None
+
+        def take(case: Case, events: Events) -> None:
+            self._case(case)
+            if self._ledger.failure is not None:
+                raise Enough
+
+        for goal in goals:
             try:
-                ran = original.run(case.feeds, end)
-                if ran.outcome is not None and (suspect or ran.outcome.reached - self._reached):
-                    self._case(case)
+                Search(goal, run, self._reached, take).change([self._base])
             except OutOfTime:
                 return
-            if self._ledger.failure is not None:
-                return
+            except Enough:
+                continue
 
     def close(self, model: ModelProto, cut: Sequence[str]) -> Verification:
         """The verification, with what the original, `model`, did in compared cases."""
