@@ -12,10 +12,10 @@ from passes.bisection.trace import Instance, Run
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
 from passes.verify.compare.compare import compare
-from passes.verify.compare.strictness import NEAR_ELSEWHERE
+from passes.verify.compare.tolerance import NEAR_ELSEWHERE
 from passes.verify.executor import Ended, Executor, Feeds, Outcome, Value
 from passes.verify.reference.value_types import type_of
-from passes.verify.terms import Models
+from passes.verify.requirements import Models
 
 
 def first_elsewhere(
