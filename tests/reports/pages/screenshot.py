@@ -1,4 +1,4 @@
-"""Makes the picture of docs/report.md: `python -m tests.reports.pages.screenshot docs/report.png`."""
+"""Makes the picture of a report: `python -m tests.reports.pages.screenshot docs/report.png`."""
 
 from __future__ import annotations
 
