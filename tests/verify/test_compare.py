@@ -58,7 +58,7 @@ def test_the_order_of_outputs_counts() -> None:
         ([f32(1)], None, "y is a sequence before and an empty optional after"),
         ([f32(1)], [], "the length of y is 1 before and 0 after"),
         ([f32(1), f32(2)], [f32(1), f32(3)], "y[1][0] is 2.0 before and 3.0 after (1 of 1"),
-        (np.array(1), np.array(2), "y is 1 before and 2 after (1 of 1 elements differ)"),
+        (np.array(1), np.array(2), "y is 1 before and 2 after; 1 of 1 elements differ"),
         (np.array(["a"], object), np.array(["b"], object), "y[0] is 'a' before and 'b' after"),
         (np.array([True]), np.array([False]), "y[0] is True before and False after"),
         (f32(0.0), f32(-0.0), "y[0] is 0.0 before and -0.0 after"),

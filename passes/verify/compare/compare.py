@@ -215,7 +215,7 @@ def _elements(
         return Comparison(errors=errors, elements=expected.size)
     worst = _worst(expected, actual, wrong)
     shown = how.element(name, worst, expected, actual)
-    sentence = f"{shown} ({count} of {expected.size} elements differ)"
+    sentence = f"{shown}; {count} of {expected.size} elements differ"
     found = Difference(name, sentence, worst, expected[worst], actual[worst])
     return Comparison((found,), errors, expected.size, count)
 
