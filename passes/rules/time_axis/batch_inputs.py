@@ -16,9 +16,16 @@ from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
-from passes.rules.time_axis.connected_compute import with_sources, with_work
-from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
-from passes.rules.time_axis.vectorize_probe import VectorizeProbe
+from passes.rules.time_axis.time_cut import (
+    BEHIND,
+    FRONT,
+    Crossing,
+    Part,
+    VectorizeProbe,
+    in_front,
+    with_sources,
+    with_work,
+)
 
 
 @dataclass(frozen=True)

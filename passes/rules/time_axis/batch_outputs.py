@@ -30,9 +30,15 @@ from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Site, register
 from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
-from passes.rules.time_axis.connected_compute import with_sources, with_work
-from passes.rules.time_axis.time_cut import FRONT, Crossing, Part, behind
-from passes.rules.time_axis.vectorize_probe import VectorizeProbe
+from passes.rules.time_axis.time_cut import (
+    FRONT,
+    Crossing,
+    Part,
+    VectorizeProbe,
+    behind,
+    with_sources,
+    with_work,
+)
 from passes.types.value_types import dims_of, elem_type_of
 
 
