@@ -1,4 +1,4 @@
-"""Comparisons of a counter with a bound: for how many iterations they hold."""
+"""A counter that is compared with a bound in every iteration: in how many of them that holds."""
 
 from __future__ import annotations
 

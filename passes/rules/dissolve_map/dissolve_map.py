@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from passes.analysis.safety.randomness import first_random
-from passes.bodies.dropping import random_node
+from passes.bodies.may_leave import may_move, may_run_at_once, may_run_once, random_node
 from passes.bodies.moving import Outside, cleaned
 from passes.bodies.recurrences import FINAL_ONLY, Recurrence, Update, check
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, too_large
 from passes.bodies.time_length import length_of
-from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.loops.form import Carried

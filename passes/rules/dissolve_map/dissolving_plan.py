@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from onnx import NodeProto
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.recurrences import Recurrence, Update, recurrence_of
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import START, Gains, row_bytes

@@ -1,4 +1,5 @@
-"""Writes work that may fail into an If before a loop that may not run."""
+"""Writes work that may fail into an If before a loop that may not run: the other branch returns
+stand-ins, zeros of their shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Writes the rows and columns that are multiplied with a state, and what is read of it by them."""
+"""Writes products of rows of a block with their axes in one order, what is read of a state by them,
+and the condition that they are exact enough.
+
+In a block of C iterations a value that differs between iterations has `TIME` as its first axis.
+The state of a matrix form is laid out as [around.., along, columns], its factors as
+[around.., TIME, along] and [around.., TIME, columns].
+"""
 
 from __future__ import annotations
 
@@ -10,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from passes.ir.operators import op_of
+from passes.rules.recurrences.forms import Output, Product
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
-from passes.rules.recurrences.matrix_form import Output, Product
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -158,3 +164,42 @@ class Rows:
         if index:
             row = self.author.op("ReduceSum", row, self.author.ints(-1), keepdims=1)
         return self.times(row, product.column)
+
+
+#: Products of factors do not overflow, and small results do not drown in what they are summed of.
+LARGEST = 1e12
+#: Results are finite.
+FINITE = 1e37
+
+
+#: The states after a block, and what is read of them, by name.
+Written = tuple[list[str], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
+    on which what `write` writes may be used; `judge` writes those that depend on what it wrote."""
+
+    checks: list[str]
+    write: Callable[[Author], Written]
+    judge: Callable[[Author, Written], list[str]] | None = None
+
+
+def square(author: Author, factor: Factor) -> str:
+    """The sum of the squares of a factor."""
+
+    def written() -> str:
+        value = author.op("Reciprocal", factor.name) if factor.inverse else factor.name
+        return author.op("ReduceSumSquare", value, keepdims=0)
+
+    return author.once(("square", factor.name, factor.inverse), written)
+
+
+def is_finite(
+    author: Author, squares: Sequence[str], dtype: np.dtype[Any], most: float = LARGEST
+) -> str:
+    """Return whether no number is NaN, infinite, or too large: the sum of all squares is less than
+    `most`."""
+    total = author.op("Sum", *squares) if len(squares) > 1 else squares[0]
+    return author.op("Less", total, author.value(np.array(most, dtype), "largest"))

@@ -27,7 +27,7 @@ from passes.rules.reroll.step import Step, is_varying
 from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import own, without_copies
+from passes.writing.tidy import own, without_copies
 
 
 class FirstDiffers(Exception):

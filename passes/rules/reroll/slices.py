@@ -1,4 +1,5 @@
-"""Slices of one tensor, or constants, that the copies read: as the scanned input of a Scan."""
+"""Slices of one tensor, or constants, that the copies read: as the scanned input of a Scan, and the
+types that they must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits that write the branches of an If in its place."""
+"""Edits that write the branches of an If in its place; what is known of the values of a branch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
-from passes.bodies.shared_body import SharedBody
+from passes.bodies.iteration import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.closed import close
 from passes.ir.constants import Constants
@@ -34,7 +34,7 @@ from passes.types.inference import ValueTypes
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, tensor_type
 from passes.writing.author import Author
 from passes.writing.draft import drafts_of, nodes_of
-from passes.writing.finals import finals_renamed
+from passes.writing.tidy import finals_renamed
 
 
 def inlined(site: Site, taken: str) -> Edit:

@@ -12,7 +12,7 @@ from passes.analysis.bodies.liveness import Live, dead_after_rewrite, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import declared_size
-from passes.bodies.captured_state import captured_state
+from passes.bodies.carried_values import captured_state
 from passes.choices import Assumption
 from passes.ir.live import keep_nodes
 from passes.ir.own_outputs import own_outputs

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.bodies.may_leave import may_move, may_run_at_once, may_run_once
 from passes.bodies.moving import known_rank
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it
-from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.may_leave import (
+    may_move,
+    may_run_at_once,
+    may_run_once,
+    tolerates_unknown_sizes,
+)
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import (
     COPY,
@@ -16,12 +22,6 @@ from passes.bodies.time_cost import (
     handed_bytes,
     is_worth_it,
     row_bytes,
-)
-from passes.bodies.without_iterations import (
-    may_move,
-    may_run_at_once,
-    may_run_once,
-    tolerates_unknown_sizes,
 )
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute

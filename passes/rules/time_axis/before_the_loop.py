@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import ValueInfoProto, helper
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import row_bytes

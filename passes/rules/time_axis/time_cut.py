@@ -1,4 +1,5 @@
-"""Finds the cheapest cut of a loop's body in two: the nodes that move, and those that stay."""
+"""Finds the cheapest cut of a loop's body in two, the nodes that move and those that stay, among
+those that can run over all iterations at once."""
 
 from __future__ import annotations
 

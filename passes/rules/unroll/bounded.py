@@ -1,4 +1,4 @@
-"""Writes out the iterations of a loop that may end before its bound."""
+"""The bound of a loop, and the iterations of one that may end before it, written out."""
 
 from __future__ import annotations
 

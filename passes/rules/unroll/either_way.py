@@ -1,4 +1,5 @@
-"""Iterations that may not take place: an If with two ways to compute the outputs of a loop."""
+"""Iterations that may not take place: an If with two ways to compute the outputs of a loop, and the
+types that its branches declare."""
 
 from __future__ import annotations
 

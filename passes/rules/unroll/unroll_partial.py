@@ -20,9 +20,8 @@ from passes.rules.unroll.unrolling import Unrolling, part_of_loop, remaining_bod
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import own, without_copies
 from passes.writing.branches import Branch, Results, either
-from passes.writing.tidy import Tidy
+from passes.writing.tidy import Tidy, own, without_copies
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

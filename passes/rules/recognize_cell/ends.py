@@ -1,4 +1,5 @@
-"""Writes the lengths of rows, and what a loop returns beyond them."""
+"""Writes the lengths of rows, proves that a mask is one of lengths, and writes what a loop returns
+beyond them."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
 from passes.operators.comparisons import COMPARISONS, ORDERINGS
 from passes.rule import Site
-from passes.rules.recognize_cell.reading.ragged import Ends
-from passes.rules.recognize_cell.reading.sizes import CellSizes
-from passes.rules.recognize_cell.writing.weights import CellWeights
+from passes.rules.recognize_cell.ragged import Ends
+from passes.rules.recognize_cell.sizes import CellSizes
+from passes.rules.recognize_cell.weights import CellWeights
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -1,4 +1,5 @@
-"""Sequences and optionals: no axis can go through them, but for tensors that are only looked at."""
+"""Ops that no axis can go through: random draws, sequences, optionals but for tensors that are only
+looked at."""
 
 from __future__ import annotations
 
@@ -6,6 +7,16 @@ from onnx import NodeProto
 
 from passes.operators.table import where
 from passes.vectorize.vectorizer import Vectorizer, batched
+
+
+@batched(*where(lambda row: row.draws) - {"Dropout"})
+def random(node: NodeProto, ctx: Vectorizer) -> None:
+    """The number of draws and their order would change.
+
+    Raises:
+        Refused: `random`, always.
+    """
+    ctx.refuse_node("random", node, "draws other numbers for each row")
 
 
 @batched(*where(lambda row: row.wraps) - {"OptionalGetElement", "OptionalHasElement"})

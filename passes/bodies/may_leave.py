@@ -1,18 +1,20 @@
-"""Decides what may run outside of a loop that may run no iteration at all."""
+"""Decides what may leave a loop: run elsewhere, also if that runs no iteration, or be removed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from onnx import NodeProto
 
-from passes.analysis.safety.may_fail import may_run_on_nothing, may_run_unreached
-from passes.analysis.safety.randomness import is_pure
+from passes.analysis.safety.may_fail import may_go, may_run_on_nothing, may_run_unreached
+from passes.analysis.safety.randomness import first_random, is_pure
 from passes.bodies.time_body import TimeBody
+from passes.choices import Assumption
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references
 from passes.ir.operators import called_key, op_of
 from passes.operators.table import traits_of
+from passes.rule import Refused, Site
 from passes.types.value_types import Dims, dims_of, is_static
 
 
@@ -88,3 +90,27 @@ def _fits_under(other: Dims | None, row: Dims | None) -> bool:
         return False
     pairs = zip(reversed(other), reversed(row), strict=False)
     return all(own == 1 or (isinstance(size, int) and own == size) for own, size in pairs)
+
+
+def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
+    """Check that the unused nodes at these positions may go with the loop.
+
+    Raises:
+        Refused: `random` or `may-fail` where one may not.
+    """
+    assumed = body.site.assumes("valid-inputs")
+    known = body.rows.known(body.site.target, trusted=False)
+    for position in positions:
+        node = body.nodes[position]
+        if first_random(body.site.model, [node]) is not None:
+            raise random_node(body.site, node)
+        if not assumed and not may_go(node, known):
+            what = f"nothing reads {list(node.output)}, but {op_of(node)} could fail"
+            promise = (Assumption.valid_inputs,)
+            raise body.site.refused("may-fail", what, *node.output, assume=promise)
+
+
+def random_node(site: Site, node: NodeProto) -> Refused:
+    """The refusal of a node that draws random numbers."""
+    sentence = f"{op_of(node)} {list(node.output)} draws random numbers in every iteration"
+    return site.refused("random", sentence, *node.output)

@@ -1,4 +1,4 @@
-"""The terms of a gate of a cell: products with weights, and biases."""
+"""The terms of a gate of a cell: products with weights, however they are written, and biases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, number, text
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.recognize_cell.reading.columns import Columns, Reader, parts
+from passes.rules.recognize_cell.columns import Columns, Reader, parts
 
 #: The operators that multiply by a weight.
 PRODUCTS = ("MatMul", "Gemm", "Einsum")

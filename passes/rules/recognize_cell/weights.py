@@ -11,12 +11,12 @@ from onnx import GraphProto, TensorProto
 
 from passes.bodies.time_body import TimeBody
 from passes.ir.constants import Constants, constant_tensor
-from passes.rules.recognize_cell.reading.forms import Cell
-from passes.rules.recognize_cell.reading.gates import Bias, Matrix
-from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
+from passes.rules.recognize_cell.cell_finder import OperatorCell
+from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.gates import Bias, Matrix
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 
 
 class CellWeights:

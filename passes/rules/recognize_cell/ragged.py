@@ -10,7 +10,7 @@ from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
 from passes.operators.comparisons import COMPARISONS, ORDERINGS
-from passes.rules.recognize_cell.reading.columns import Reader
+from passes.rules.recognize_cell.columns import Reader
 from passes.types.value_types import elem_type_of
 
 

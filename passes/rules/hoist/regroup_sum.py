@@ -18,7 +18,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
 from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
-from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
+from passes.rules.hoist.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
 from passes.writing.author import Author
 from passes.writing.draft import BLOCKS, runs_in_blocks

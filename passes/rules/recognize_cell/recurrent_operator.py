@@ -1,4 +1,10 @@
-"""Writes the recurrent operator that replaces a Scan."""
+"""Writes the recurrent operator that replaces a Scan, where it is faster on onnxruntime.
+
+Measured on one thread (`python -m benchmarks optimize` has the cells that are 256 wide), steps of
+width 16 to 512, 1 to 256 rows: with few rows the operator takes down to a sixth of the time of the
+loop, because it saves starting a dozen nodes in every step; with many, the products dominate, and
+the loop is as fast.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +24,11 @@ from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.operators.cells import RECURRENT
 from passes.rule import Claim, Edit, Refused, Site
-from passes.rules.recognize_cell.reading.forms import Cell
-from passes.rules.recognize_cell.reading.operator_steps import OperatorCell
-from passes.rules.recognize_cell.reading.ragged import Ends
-from passes.rules.recognize_cell.writing.ends import EndsWriter, sizes_of
-from passes.rules.recognize_cell.writing.weights import CellWeights
+from passes.rules.recognize_cell.cell_finder import OperatorCell
+from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
+from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.ragged import Ends
+from passes.rules.recognize_cell.weights import CellWeights
 from passes.types.value_types import Dim, Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

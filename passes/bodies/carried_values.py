@@ -1,4 +1,4 @@
-"""Carried values that no iteration changes: the body reads the initial value instead."""
+"""Carried values that no iteration changes, which the body captures, or that it only writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.bodies.nested_graphs import collects_strings
 from passes.ir import scope as scoping
-from passes.ir.graph_index import GraphIndex
+from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import live
+from passes.ir.operators import op_of
 from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied, drop_at, replace_all
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
@@ -162,3 +163,26 @@ def _drop(node: NodeProto, form: LoopForm, dropped: Sequence[Carried]) -> None:
     heads = 2 if form.condition is not None else 0
     drop_at(node.input, {position - first + heads for position in outputs})
     drop_at(node.output, {position - first for position in outputs})
+
+
+def only_written(form: LoopForm, carried: Carried) -> frozenset[int]:
+    """The positions of the node that computes the next value, and of Identities that pass it on.
+
+    Empty if anything else in the body reads the value, before that node or after it.
+    """
+    index, nodes = form.index, form.body.node
+    position = index.positions.get(index.source(carried.body_output))
+    if position is None or index.readers.get(carried.body_input) != [position]:
+        return frozenset()
+    reads, returned = nodes[position].input, scoping.output_names(form.body)
+    if list(reads).count(carried.body_input) != 1 or returned.count(carried.body_output) != 1:
+        return frozenset()
+    found = [position]
+    for at in found:  # which grows
+        name = nodes[at].output[0]
+        ends = {OUTPUT} if name == carried.body_output else set[int]()
+        readers = set(index.readers.get(name, ())) - ends
+        if any(reader == OUTPUT or op_of(nodes[reader]) != "Identity" for reader in readers):
+            return frozenset()
+        found += readers
+    return frozenset(found)
