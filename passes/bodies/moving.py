@@ -226,22 +226,18 @@ class _Pairs:
 
     def _undone_by(self, node: NodeProto) -> list[NodeProto]:
         """The nodes from a Squeeze back to the Unsqueeze that it undoes, which comes last."""
-        if not _is(node, "Squeeze") or len(node.input) < 2 or node.output[0] in self.keep:
+        if op_of(node) != "Squeeze" or len(node.input) < 2 or node.output[0] in self.keep:
             return []
         found: list[NodeProto] = []
         name = node.input[0]
         while (producer := self.producers.get(name)) is not None and self.reads[name] == 1:
             found.append(producer)
-            if _is(producer, "Unsqueeze"):
+            if op_of(producer) == "Unsqueeze":
                 return found if list(producer.input[1:]) == list(node.input[1:]) else []
             if traits_of(producer).shape is not Shape.ELEMENTWISE:
                 return []
             name = producer.input[0]
         return []
-
-
-def _is(node: NodeProto, op_type: str) -> bool:
-    return op_of(node) == op_type
 
 
 def _reading(node: NodeProto, same: dict[str, str]) -> NodeProto:

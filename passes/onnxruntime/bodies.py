@@ -89,11 +89,7 @@ def _may_be_opened(scope: scoping.Scope) -> bool:
     """Return whether a graph may be inlined as the branch of an If, or with one."""
     if scope.holder is None:
         return isinstance(scope.owner, FunctionProto)
-    return _is(scope.holder.node, "If")
-
-
-def _is(node: NodeProto, op_type: str) -> bool:
-    return op_of(node) == op_type
+    return op_of(scope.holder.node) == "If"
 
 
 def _silent(nodes: Sequence[NodeProto], opened: bool) -> Iterator[NodeProto]:
@@ -103,8 +99,8 @@ def _silent(nodes: Sequence[NodeProto], opened: bool) -> Iterator[NodeProto]:
         if not scoping.holds_graphs(node):
             continue
         for _, graph in scoping.subgraphs(node):
-            yield from _silent(graph.node, _is(node, "If"))
-        if opened and _is(node, "Loop") and not any(node.input[1:]):
+            yield from _silent(graph.node, op_of(node) == "If")
+        if opened and op_of(node) == "Loop" and not any(node.input[1:]):
             yield node
 
 

@@ -15,7 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Site, register
-from passes.rules.time_axis.before_the_loop import hoisted
+from passes.rules.time_axis.before_the_loop import BeforeTheLoop
 from passes.rules.time_axis.time_cut import (
     BEHIND,
     FRONT,
@@ -130,7 +130,8 @@ def batch_inputs(site: Site) -> Edit:
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
     body = TimeBody.of(site, one_by_one=True)
-    return hoisted(body, _Choice(body, BatchableInputs.of(body), body.readers()).moved())
+    choice = _Choice(body, BatchableInputs.of(body), body.readers())
+    return BeforeTheLoop(body, choice.moved()).edit()
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from passes.ir.live import dependents
 from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Site, register
-from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
+from passes.rules.time_axis.after_the_loop import AfterTheLoop, in_order
 from passes.rules.time_axis.time_cut import (
     FRONT,
     Crossing,
@@ -226,7 +226,7 @@ def batch_outputs(site: Site) -> Edit:
     """
     body = TimeBody.of(site, one_by_one=True)
     choice = _Choice(body, BatchableOutputs.of(body), body.readers())
-    return write_after_loop(body, choice.moved(), choice.batchable.plain)
+    return AfterTheLoop(body, choice.moved(), choice.batchable.plain).edit()
 
 
 @dataclass(frozen=True)

@@ -123,22 +123,16 @@ def refuse_states(site: Site, form: LoopForm) -> None:
     Raises:
         Refused: `old-if`, `not-a-tensor`.
     """
-    _refuse_changing_states(site, form)
-    for carried in form.carried:
-        _refuse_uncopied(site, carried)
-
-
-def _refuse_uncopied(site: Site, carried: Carried) -> None:
-    """Refuse a sequence or optional that Identity, and so a branch, cannot copy.
-
-    Raises:
-        Refused: `not-a-tensor`.
-    """
-    known = site.body_type_of("body", carried.body_input)
-    kind = (known.WhichOneof("value") if known is not None else None) or ""
+    for name, stays in body_facts.keeps_shape(site, form).items():
+        if not stays:
+            lacks = f"has no If whose branches differ in shape, and {name!r} may change its shape"
+            site.need_opset(SHAPES_MAY_DIFFER, lacks, name, code="old-if")
     oldest = {"sequence_type": IDENTITY_OF_SEQUENCES, "optional_type": IDENTITY_OF_OPTIONALS}
-    lacks = f"has no Identity of {carried.body_input!r}, which is not a tensor"
-    site.need_opset(oldest.get(kind, 0), lacks, carried.body_input, code="not-a-tensor")
+    for name in (carried.body_input for carried in form.carried):
+        known = site.body_type_of("body", name)
+        kind = (known.WhichOneof("value") if known is not None else None) or ""
+        lacks = f"has no Identity of {name!r}, which is not a tensor"
+        site.need_opset(oldest.get(kind, 0), lacks, name, code="not-a-tensor")
 
 
 def refuse_two_shapes(site: Site, form: LoopForm) -> None:
@@ -150,17 +144,3 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
     if any(collected.tensor for collected in form.collected):
         lacks = "has no If whose branches differ in shape, and what the loop collects may be empty"
         site.need_opset(SHAPES_MAY_DIFFER, lacks, code="old-if")
-
-
-def _refuse_changing_states(site: Site, form: LoopForm) -> None:
-    """Refuse states that may change their shape, by an If whose branches must have one shape.
-
-    Raises:
-        Refused: `old-if`.
-    """
-    if site.target >= SHAPES_MAY_DIFFER:
-        return
-    for name, stays in body_facts.keeps_shape(site, form).items():
-        if not stays:
-            lacks = f"has no If whose branches differ in shape, and {name!r} may change its shape"
-            site.need_opset(SHAPES_MAY_DIFFER, lacks, name, code="old-if")

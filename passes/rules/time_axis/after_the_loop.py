@@ -25,13 +25,10 @@ def in_order(collected: Collected) -> bool:
     return bool(collected.tensor) and not collected.axis and not collected.reversed
 
 
-def write_after_loop(body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> Edit:
-    """Write the nodes at `moved`, which only feed collected outputs, after the loop; of these
+class AfterTheLoop:
+    """Writes the nodes at `moved`, which only feed collected outputs, after the loop; of these
     the `plain` ones may stay in the loop, too."""
-    return _BehindTheLoop(body, moved, plain).edit()
 
-
-class _BehindTheLoop:
     def __init__(self, body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> None:
         self.body = body
         self.form = body.form
@@ -58,6 +55,7 @@ class _BehindTheLoop:
         return [nodes[position] for position in left if position not in idle]
 
     def edit(self) -> Edit:
+        """Write the loop without them, and then these nodes."""
         names = self._crossing()
         scanned = {scanned.body_input: scanned for scanned in self.form.scanned}
         tensors = {name: self._collected(name) for name in names if name not in scanned}
