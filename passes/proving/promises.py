@@ -20,7 +20,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.unroll.bounded import promised
 from passes.rules.unroll.trip_bounds import bound_of
-from passes.types.declarations import write_sizes
+from passes.types.inference import write_sizes
 from passes.verify import signature
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints
