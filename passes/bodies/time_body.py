@@ -13,11 +13,11 @@ from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_siz
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.body_rows import element_type, measured_type, rows_of
 from passes.ir import scope as scoping
+from passes.ir.boundary import own_outputs
 from passes.ir.constants import Constants
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key
-from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
 from passes.rule import NothingToDo, Site

@@ -18,10 +18,10 @@ from onnx.checker import ValidationError
 
 from passes.errors import BadModel
 from passes.ir import scope as scoping
+from passes.ir.boundary import return_copy
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import SPELLED_OUT, op_of
-from passes.ir.own_outputs import return_copy
 from passes.ir.places import imports_of
 from passes.ir.protos import copied, with_initializers
 from passes.ir.scope import Owner, Place

@@ -18,8 +18,7 @@ from passes.check.operators import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir.operators import op_of
 from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
-from passes.loops.reading import graph_of
-from passes.loops.writing import AXES_AND_DIRECTIONS
+from passes.loops.parts import AXES_AND_DIRECTIONS, graph_of
 
 
 def _check_loop_types(site: CheckedSite, look: Lookup) -> None:

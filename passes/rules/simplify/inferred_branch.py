@@ -13,7 +13,7 @@ from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.ir import scope as scoping
-from passes.ir.closed import close
+from passes.ir.boundary import close
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
 from passes.ir.scope import MAIN, Scope

@@ -12,8 +12,8 @@ from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.choices import Assumption
+from passes.ir.boundary import own_outputs
 from passes.ir.live import keep_nodes
-from passes.ir.own_outputs import own_outputs
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
