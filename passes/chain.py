@@ -22,7 +22,7 @@ from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
-from passes.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
+from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
