@@ -9,8 +9,7 @@ from functools import cached_property
 from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.sizes.made_up_sizes import is_definite, symbol_of_rows
-from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
-from passes.analysis.trip_count.trip_count import TripCount
+from passes.analysis.trip_count.trip_count import TripCount, is_guarded_by_if, least_size
 from passes.bodies.body_rows import element_type, measured_type, rows_of
 from passes.ir import scope as scoping
 from passes.ir.boundary import own_outputs

@@ -137,8 +137,8 @@ class Site:
         return self._constants.value(name)
 
     def outer(self, name: str, most: float = math.inf) -> Outer:
-        """The declaration of a value in a graph that captures it: the tensor of a constant of at most
-        `most` elements, else its type."""
+        """The declaration of a value in a graph that captures it: the tensor of a constant of
+        at most `most` elements, else its type."""
         fixed = self.constant(name)
         if fixed is not None and fixed.size <= most:
             return numpy_helper.from_array(fixed, name)

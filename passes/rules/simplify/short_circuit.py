@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
