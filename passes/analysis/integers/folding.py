@@ -13,8 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.analysis.integers.exactness import Array
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
 from passes.operators.functions import NUMPY
 from passes.operators.table import TRAITS
 from passes.operators.traits import Values

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from onnx import NodeProto, TypeProto
 
 from passes.analysis.integers.exactness import Array
-from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
+from passes.analysis.sizes.sizes_through import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers

@@ -15,9 +15,8 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
-from passes.ir.operators import op_of
+from passes.ir.operators import Registry, op_of
 from passes.ir.places import graphs_below
-from passes.ir.registry import Registry
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.rule import Claim, Edit, NothingToDo, Refused, Site, nodes_of, register
