@@ -9,8 +9,8 @@ from onnx import ModelProto, TypeProto, ValueInfoProto
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.protos import copied, replace_all
+from passes.types import signature
 from passes.types.value_types import dims_of, elem_type_of, may_be_equal
-from passes.verify import signature
 
 
 class NoCommonSignature(Exception):

@@ -21,8 +21,8 @@ from passes.loops.alike import Alike
 from passes.loops.form import LoopForm
 from passes.loops.parts import Collected, Scanned
 from passes.rule import Site
+from passes.types.signature import describe_type
 from passes.types.value_types import INFERRED
-from passes.verify.signature import describe_type
 
 _MADE_UP = re.compile(rf"{INFERRED}\d+")
 
