@@ -76,7 +76,9 @@ def test_certificates_of_golden_pairs_hold(part: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", golden_pairs(), ids=lambda path: f"{path.relative_to(FOLDER)}")
+@pytest.mark.parametrize(
+    "path", golden_pairs()[::2], ids=lambda path: f"{path.relative_to(FOLDER)}"
+)
 def test_the_certificate_of_a_golden_pair_holds(path: Path) -> None:
     text = certified(path)
     assert text is None or Certificate.read(text).check(*sides(path), 20).is_proven
