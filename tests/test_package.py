@@ -103,7 +103,7 @@ def test_the_wheel_beside_another_package_called_converters(tmp_path: Path) -> N
     for part in (
         "converters/opset.py",
         "builds/config.schema.json",
-        "onnxruntime/types.json",
+        "operators/types.json",
         "cli/loop_parts.md",
     ):
         assert f"passes/{part}" in names

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from passes.converters.scan_8.batched_scan import RowType
 from passes.converters.scan_8.sequence_lens import Lengths
-from passes.onnxruntime.element_types import runs
+from passes.operators.element_types import runs
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import END_ROWS, HANDLE_LENGTH_0

@@ -18,13 +18,13 @@ from passes.converters.scan_8.run_on import RunOn, may_run_on
 from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.rule import Site
 from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.scan_axes import write_scan
 
 
 def vectorize(

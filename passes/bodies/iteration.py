@@ -12,9 +12,9 @@ from onnx import (
 
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
+from passes.ir.draft import Draft
 from passes.ir.protos import named
 from passes.writing.author import Author
-from passes.writing.draft import Draft
 
 _FREE_SYMBOLS: frozenset[str] = frozenset()
 

@@ -10,9 +10,9 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
+from passes.ir.draft import Pattern
 from passes.ir.protos import copied, named
 from passes.writing.author import Author
-from passes.writing.draft import Pattern
 
 
 @dataclass(frozen=True)

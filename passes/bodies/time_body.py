@@ -14,6 +14,7 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.body_rows import element_type, measured_type, rows_of
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
+from passes.ir.draft import ONE_BY_ONE, runs_in_blocks
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key
@@ -24,7 +25,6 @@ from passes.rule import NothingToDo, Site
 from passes.types.value_types import dims_of, shapes_below
 from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
-from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
 
 #: The vectorization rules support ops as they are from this opset on.
 OLDEST = 13

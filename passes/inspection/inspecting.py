@@ -14,7 +14,6 @@ from passes.commands.rewriting import Optimize
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import load_rules, rule
 from passes.engine.schedules import SCHEDULES, UPGRADE
-from passes.engine.selection import NothingMatches, matches
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import nearest
 from passes.inspection.facts import group_of
@@ -23,6 +22,7 @@ from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop
+from passes.ir.selection import NothingMatches, matches
 from passes.loops.alike import Alike, alike
 from passes.onnxruntime.releases import Release
 from passes.operators.table import where

@@ -10,7 +10,7 @@ from onnx import GraphProto, TypeProto
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Owner
-from passes.onnxruntime.element_types import declared_type, signature
+from passes.operators.element_types import declared_type, signature
 
 
 def held_types(model: Model) -> frozenset[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from passes.writing.draft import Draft
+from passes.ir.draft import Draft
 
 
 def finals_renamed(drafts: list[Draft], keep: Collection[str]) -> list[Draft]:

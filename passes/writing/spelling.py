@@ -15,7 +15,7 @@ from passes.ir.versions import (
     SPLIT_COUNTS_OUTPUTS,
     ZERO_IS_A_SIZE,
 )
-from passes.onnxruntime.element_types import runs
+from passes.operators.element_types import runs
 from passes.types.value_types import FLOATS, Dims, dims_of
 from passes.writing.writer import Writer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from passes.analysis.integers.exactness import Array as Array
+from passes.operators.exactness import Array as Array
 
 
 def content(array: Array) -> Hashable:

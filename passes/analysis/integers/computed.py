@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir.attributes import attribute, has_references
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
+from passes.operators.exactness import Array
 from passes.rule import Site
 from passes.types.value_types import dims_of
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.operators.contract import Operands
 from passes.operators.contract import Size as AxisSize
 from passes.operators.contracts import contract_of
+from passes.operators.exactness import Array
 from passes.types.value_types import Dims
 
 #: A size: a number, or, in a tuple, the axis of the original tensor that has this size; none of it

@@ -5,11 +5,11 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.rule import Site

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.operators.comparisons import ORDERINGS
+from passes.operators.exactness import Array
 from passes.operators.functions import NUMPY
 from passes.rule import Site
 

@@ -10,10 +10,10 @@ from onnx import GraphProto, NodeProto, TensorAnnotation
 from passes.analysis.bodies.context import context_of
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
+from passes.ir.draft import drafts_of, nodes_of
 from passes.ir.live import live
 from passes.rule import Edit, Site
 from passes.writing.author import Author
-from passes.writing.draft import drafts_of, nodes_of
 from passes.writing.finals import finals_renamed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.draft import ITERATION_KEY
 from passes.ir.protos import changed
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Site
@@ -16,7 +17,6 @@ from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import ITERATION_KEY
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 
 #: The metadata key of loops of which an iteration was peeled; its value is which one.

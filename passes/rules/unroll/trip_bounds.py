@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, numpy_helper
 
-from passes.analysis.integers.exactness import Array
-from passes.analysis.integers.folding import folded
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Kind, LoopForm
+from passes.operators.exactness import Array
+from passes.operators.folding import folded
 from passes.rule import Edit, NothingToDo, Refused, Site
 from passes.rules.count_loop.count_loop import considers, count_loop
 
