@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from passes.ir.attributes import attribute, attributes, text
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
 from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT, R, W, X
 from passes.operators.contract import Need, Operands, Size, Sum, joined
 from passes.operators.contracts import contract_of

@@ -12,8 +12,8 @@ from onnx import ModelProto
 from passes.engine.as_computed import as_computed
 from passes.ir import scope
 from passes.ir.model import Model
+from passes.types import signature
 from passes.types.value_types import dims_of
-from passes.verify import signature
 from passes.verify.compare.compare import NOTHING, compare
 from passes.verify.compare.coverage import unreached
 from passes.verify.compare.error_bounds import ErrorBounds

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from passes.ir import scope
-from passes.ir.imports import all_imports
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.places import all_imports
 from passes.verify.compare.compare import Comparison, Difference, compare
 from passes.verify.compare.error_bounds import ErrorBounds
 from passes.verify.compare.exactness import rounds, small_enough
