@@ -23,7 +23,7 @@ from passes.rule import Site
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
 from passes.verify.inputs.dims import declared
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS, Plan

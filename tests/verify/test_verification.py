@@ -11,7 +11,7 @@ import pytest
 from verified_models import REFERENCE, SUM, Pretend, before_and_after, check, model
 
 from passes.verify.executor import Executor, Feeds, TookTooLong
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 from tests.verification import verify
 
 

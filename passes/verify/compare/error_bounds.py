@@ -23,7 +23,7 @@ from passes.verify.compare.tolerance import Reach, Tolerance, unequal
 from passes.verify.compare.trial import AUTHORITY, Side
 from passes.verify.executor import Array, Feeds, Outcome, Value
 from passes.verify.inputs.arrays import is_float
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.reference.roundings import Roundings
 
 #: How often the original runs, perturbed: more often where only few elements remain to explain,

@@ -14,7 +14,7 @@ from passes.verify.compare.evidence import Ruling
 from passes.verify.compare.trial import AUTHORITY, Trial
 from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verification
 from passes.verify.executor import Outcome, Value
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 
 #: Elements of an input that are shown, and the most characters of the text about a case.
 _FEW_ELEMENTS, _MOST_TOLD = 4, 300

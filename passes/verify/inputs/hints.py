@@ -18,7 +18,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.operators.cells import RECURRENT, Operands
 from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 
 _BATCH, _TIME = "loop batch", "loop time"
 
