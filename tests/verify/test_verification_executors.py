@@ -173,7 +173,7 @@ class TestSemantics:
         found = verify(one, other, executors=sides)
         assert found.verdict == verdict
         if verdict == "verified":
-            assert any("as on the original (exact values)" in note for note in found.notes)
+            assert any("as the original does there (exact values)" in note for note in found.notes)
 
     def test_strings_that_an_executor_loses_on_the_original_are_its_own_fault(self) -> None:
         def answer(side: str, feeds: Feeds) -> Any:
