@@ -228,7 +228,8 @@ class _Trials:
             except OutOfTime:
                 return
             except Enough:
-                continue
+                if self._ledger.failure is not None:
+                    return
 
     def close(self, model: ModelProto, cut: Sequence[str]) -> Verification:
         """The verification, with what the original, `model`, did in compared cases."""

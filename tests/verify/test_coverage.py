@@ -37,7 +37,9 @@ def loop(trips: str, condition: str = "d = Identity(c)") -> str:
 def test_conditions_are_sought_both_ways() -> None:
     found = check(branches(), branches())
     assert (found.verdict, left(found)) == ("verified", [])
-    assert check(branches(), branches(then="Abs")).verdict == "mismatch"
+    wrong = check(branches(), branches(then="Abs"))
+    assert wrong.verdict == "mismatch"
+    assert [case.status for case in wrong.cases].index("mismatch") == len(wrong.cases) - 1
 
 
 def test_what_stays_unreached_is_named() -> None:

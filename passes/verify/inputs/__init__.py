@@ -1,3 +1,3 @@
-"""The inputs of a verification: given, observed, drawn, and learned from failures."""
+"""The inputs of a verification: given, observed, drawn, sought, and learned from failures."""
 
 from __future__ import annotations
