@@ -212,13 +212,11 @@ class Drawer:
         sizes = draw_dims.sizes(dims, self.free(dims), plan, attempt, fixed)
         if self.needs is not None and not fixed:
             sizes = self.needs.fit(sizes)
-        drawn = dict(fixed)
-        for place, value in enumerate(self.inputs):
-            if value.name not in fixed:
-                drawn[value.name] = self._value(
-                    rng, value, plan, attempt, dims, sizes, (plan.turn + salt, place)
-                )
-        feeds = {value.name: drawn[value.name] for value in self.inputs}
+        drawing = _Drawing(self, rng, plan, attempt, dims, sizes, plan.turn + salt)
+        feeds = {
+            value.name: fixed[value.name] if value.name in fixed else drawing.value(place, value)
+            for place, value in enumerate(self.inputs)
+        }
         if plan.padding:
             feeds = self._pad(feeds, dims)
         return Case(feeds, plan.kind, plan.style in ("exact", "denormal") and not fixed, plan.label)
@@ -231,48 +229,6 @@ class Drawer:
         for name, rank in (self.needs.ranks if self.needs is not None else {}).items():
             hints.setdefault(name, (None,) * rank)
         return draw_dims.resolve(self.inputs, hints, plan, attempt)
-
-    def _value(
-        self,
-        rng: np.random.Generator,
-        value: ValueInfoProto,
-        plan: Plan,
-        attempt: Attempt,
-        dims: InputDims,
-        sizes: Mapping[str, int],
-        position: tuple[int, int],
-    ) -> Value:
-        hint = self._hint(value.name)
-        if plan.skew and value.name in self._skewed(plan.skew, dims):
-            sizes = {**sizes, plan.skew: sizes[plan.skew] + 1}
-        shape = dims.shape(value.name, sizes)
-        reason = why_not(value)
-        if reason is not None:
-            raise CannotDraw(reason)
-        if math.prod(shape) > _MOST_ELEMENTS:
-            raise CannotDraw(f"input {value.name} of shape {list(shape)} is too large to draw")
-        if hint.length_of is not None or hint.index_below is not None:
-            mode = attempt.lengths if plan.lengths == "ragged" else plan.lengths
-            return _bounded(rng, value, hint, mode, shape, sizes)
-        ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
-        uses = self.uses.get(value.name)
-        if plan.from_end and are_indices(uses):
-            ints = "end"
-        all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
-        style = "whole" if attempt.whole and plan.kind == "ordinary" else plan.style
-        manner = Manner(
-            style,
-            ints,
-            all_sizes,
-            self.extremes,
-            self.mentioned,
-            plan.flags,
-            uses,
-            *position,
-            places=len(self.inputs),
-        )
-        loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
-        return _draw(rng, value.type, shape, manner, plan, loose)
 
     def _pad(self, feeds: Feeds, dims: InputDims) -> dict[str, Value]:
         """Return the feeds with NaN and infinities after the lengths, if dims show rows and
@@ -309,44 +265,81 @@ def why_not(value: ValueInfoProto) -> str | None:
     return None
 
 
-def _bounded(
-    rng: np.random.Generator,
-    value: ValueInfoProto,
-    hint: Hint,
-    mode: Lengths,
-    shape: tuple[int, ...],
-    sizes: Mapping[str, int],
-) -> Array:
-    """Lengths or indices: whole numbers bounded by the size of a dim."""
-    dtype = draw_arrays.numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
-    symbol = hint.index_below if hint.length_of is None else hint.length_of
-    size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
-    if size is None:
-        raise CannotDraw(f"input {value.name} is bounded by {symbol}, which is no dim of an input")
-    if hint.length_of is not None:
-        count = int(np.prod(shape))
-        return lengths(rng, mode, count, size).reshape(shape).astype(dtype)
-    return rng.integers(0, max(1, size), shape).astype(dtype)
+@dataclass(frozen=True)
+class _Drawing:
+    """A case that is drawn: its plan, dims and their sizes, and its `turn` among all."""
 
+    drawer: Drawer
+    rng: np.random.Generator
+    plan: Plan
+    attempt: Attempt
+    dims: InputDims
+    sizes: Mapping[str, int]
+    turn: int
 
-def _draw(
-    rng: np.random.Generator,
-    type_: TypeProto,
-    shape: tuple[int, ...],
-    manner: Manner,
-    plan: Plan,
-    loose: Sequence[bool],
-) -> Value:
-    """A value of any type. The items of a sequence differ in the sizes of their `loose` axes."""
-    match type_.WhichOneof("value"):
-        case "sequence_type":
-            inner = type_.sequence_type.elem_type
-            shapes = [
-                tuple(size + (item if free else 0) for size, free in zip(shape, loose, strict=True))
-                for item in range(plan.items)
-            ]
-            return [_draw(rng, inner, shape, manner, plan, loose) for shape in shapes]
-        case "optional_type":
-            inner = type_.optional_type.elem_type
-            return _draw(rng, inner, shape, manner, plan, loose) if plan.present else None
-    return draw_arrays.array(rng, type_.tensor_type.elem_type, shape, manner)
+    def value(self, place: int, value: ValueInfoProto) -> Value:
+        """The value of an input. Raises CannotDraw."""
+        drawer, plan, attempt, name = self.drawer, self.plan, self.attempt, value.name
+        hint, uses, sizes = drawer._hint(name), drawer.uses.get(name), self.sizes
+        if plan.skew and name in drawer._skewed(plan.skew, self.dims):
+            sizes = {**sizes, plan.skew: sizes[plan.skew] + 1}
+        shape = self.dims.shape(name, sizes)
+        reason = why_not(value)
+        if reason is None and math.prod(shape) > _MOST_ELEMENTS:
+            reason = f"input {name} of shape {list(shape)} is too large to draw"
+        if reason is not None:
+            raise CannotDraw(reason)
+        if hint.length_of is not None or hint.index_below is not None:
+            return self._bounded(value, hint, shape, sizes)
+        ints = attempt.ints or INT_STYLES[self.rng.integers(len(INT_STYLES))]
+        manner = Manner(
+            "whole" if attempt.whole and plan.kind == "ordinary" else plan.style,
+            "end" if plan.from_end and are_indices(uses) else ints,
+            tuple(size for one in self.dims.of for size in self.dims.shape(one, sizes)),
+            drawer.extremes,
+            drawer.mentioned,
+            plan.flags,
+            uses,
+            self.turn,
+            place,
+            places=len(drawer.inputs),
+        )
+        unnamed = self.dims.unnamed if attempt.merge == "none" else ()
+        return self._of(value.type, shape, manner, [dim in unnamed for dim in self.dims.of[name]])
+
+    def _bounded(
+        self,
+        value: ValueInfoProto,
+        hint: Hint,
+        shape: tuple[int, ...],
+        sizes: Mapping[str, int],
+    ) -> Array:
+        """Lengths or indices: whole numbers bounded by the size of a dim."""
+        dtype = draw_arrays.numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
+        symbol = hint.index_below if hint.length_of is None else hint.length_of
+        size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
+        if size is None:
+            raise CannotDraw(
+                f"input {value.name} is bounded by {symbol}, which is no dim of an input"
+            )
+        if hint.length_of is None:
+            return self.rng.integers(0, max(1, size), shape).astype(dtype)
+        mode = self.attempt.lengths if self.plan.lengths == "ragged" else self.plan.lengths
+        return lengths(self.rng, mode, math.prod(shape), size).reshape(shape).astype(dtype)
+
+    def _of(
+        self, type_: TypeProto, shape: tuple[int, ...], manner: Manner, loose: Sequence[bool]
+    ) -> Value:
+        """A value of any type. The items of a sequence differ in their `loose` axes."""
+        match type_.WhichOneof("value"):
+            case "sequence_type":
+                inner, items = type_.sequence_type.elem_type, range(self.plan.items)
+                grown = [
+                    tuple(n + k * free for n, free in zip(shape, loose, strict=True)) for k in items
+                ]
+                return [self._of(inner, one, manner, loose) for one in grown]
+            case "optional_type" if not self.plan.present:
+                return None
+            case "optional_type":
+                return self._of(type_.optional_type.elem_type, shape, manner, loose)
+        return draw_arrays.array(self.rng, type_.tensor_type.elem_type, shape, manner)
