@@ -14,11 +14,11 @@ from passes.ir import scope
 from passes.ir.model import Model
 from passes.types import signature
 from passes.types.value_types import dims_of
+from passes.verify.compare.arithmetic import cancels, recurs
 from passes.verify.compare.compare import NOTHING, compare
 from passes.verify.compare.coverage import unreached
 from passes.verify.compare.error_bounds import ErrorBounds
 from passes.verify.compare.evidence import Evidence, Question, Rules, Ruling
-from passes.verify.compare.exactness import cancels, recurs
 from passes.verify.compare.ledger import EMPTY, Ledger
 from passes.verify.compare.table import KEPT_FROM_ANSWERING, first_verdict, ruling
 from passes.verify.compare.trial import AUTHORITY, OutOfTime, Ran, Side, Trial

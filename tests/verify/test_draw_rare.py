@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, parser
 
 from passes.types import signature
-from passes.verify.compare.exactness import recurs
+from passes.verify.compare.arithmetic import recurs
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import Manner, Style, array, numpy_dtype
 from passes.verify.inputs.drawer import Drawer

@@ -1,4 +1,4 @@
-"""Decides whether a model's arithmetic is exact on small dyadic inputs.
+"""Decides whether the arithmetic of a model rounds on small dyadic inputs, cancels, or recurs.
 
 Where it is exact, a rewrite that regroups sums must still give the same numbers; where it is
 not, only near ones.
