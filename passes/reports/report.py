@@ -22,7 +22,7 @@ from passes.measuring.measured import Measured
 from passes.proving.proof import Proof
 from passes.rule import Edit
 from passes.targets.finding import Finding, described
-from passes.verify.compare.coverage import sentence
+from passes.verify.compare.coverage import untested
 from passes.verify.compare.verdicts import Tried, Verification
 from passes.writing.purposes import Extra
 
@@ -83,7 +83,7 @@ class Checked:
             verification.errors.alike.name.lower(),
             verification.cut,
             verification.notes,
-            [sentence(did, path) for (_, did), path in verification.unreached.items()],
+            [untested(did, path) for (_, did), path in verification.unreached.items()],
             excuses=verification.excuses,
             cases=verification.cases,
             seconds=round(verification.seconds, 3),

@@ -1,6 +1,6 @@
 """Decides whether the arithmetic of a model rounds on small dyadic inputs, cancels, or recurs.
 
-Where it is exact, a rewrite that regroups sums must still give the same numbers; where it is
+Where it does not round, a rewrite that regroups sums must still give the same numbers; where it is
 not, only near ones.
 """
 

@@ -24,15 +24,15 @@ from passes.verify.executor import Did, Event
 
 _TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
 _DONE: tuple[Did, ...] = get_args(Did)
-_SENTENCES: dict[Did, str] = {
-    "true": "the condition of {} was never true",
-    "false": "the condition of {} was never false",
-    "ended": "the condition of {} was never false",
-    "0": "{} always ran an iteration",
-    "1": "{} never ran just once",
-    "more": "{} never ran more than once",
-    "on": "the mask of {} never held",
-    "off": "the mask of {} always held",
+_WORDS: dict[Did, str] = {
+    "true": "a true condition of {}",
+    "false": "a false condition of {}",
+    "ended": "an end of {} by its condition",
+    "0": "zero iterations of {}",
+    "1": "one iteration of {}",
+    "more": "several iterations of {}",
+    "on": "a mask of {} that holds",
+    "off": "a mask of {} that does not hold",
 }
 
 
@@ -101,6 +101,6 @@ def _possible(model: Model, place: Place) -> tuple[Did, ...]:
     return _TRIPS if ends else _TRIPS[:-1]
 
 
-def sentence(did: Did, path: str) -> str:
-    """Return a sentence about what was not reached."""
-    return _SENTENCES[did].format(path)
+def untested(did: Did, path: str) -> str:
+    """Return a few words about what was not reached."""
+    return _WORDS[did].format(path)
