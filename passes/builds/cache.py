@@ -15,14 +15,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from passes.builds.files import File, digest, files_of
-from passes.builds.report_file import Ran
-from passes.builds.rows import Row
-from passes.builds.task import End, Task
+from passes.builds.task import Task
 from passes.engine import plugins
-from passes.errors import PassesError
+from passes.errors import End, PassesError
 from passes.ir.save import replacing
 from passes.reports.json_values import as_json
+from passes.reports.report_file import File, Ran, digest, files_of
+from passes.reports.summary import Row
 from passes.tools import tools
 
 #: The form of the entries.

@@ -18,7 +18,7 @@ from passes.errors import FAILED, INTERRUPTED, PassesError, WrongUsage
 if TYPE_CHECKING:
     from passes.builds.batch import Batch, Engine
     from passes.builds.pool import Limits
-    from passes.builds.rows import Row, Summary
+    from passes.reports.summary import Row, Summary
 
 _DASK = "dask://"
 

@@ -62,11 +62,11 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
     compared.
     """
-    from passes.builds.report_file import ReportFile
     from passes.check import load_checked
     from passes.comparing import compare_models
     from passes.not_produced import Disagreement
     from passes.reports.report import Checked, Report, Size
+    from passes.reports.report_file import ReportFile
     from passes.verify.inputs.given import load
     from passes.verify.terms import Inputs, Limits, Terms
 
@@ -119,7 +119,7 @@ app.command("verify", short_help="Execute two models on the same inputs and comp
 def list_rules() -> None:
     """List the rules."""
     from passes.engine.plugins import load_rules
-    from passes.reports.columns import aligned
+    from passes.reports.words import aligned
 
     rules = sorted(load_rules().items())
     tell("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))

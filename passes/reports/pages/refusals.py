@@ -10,6 +10,7 @@ from passes.commands.delivery import Delivery
 from passes.commands.registry import load_commands
 from passes.loops.alike import pattern_of
 from passes.reports.report import Record
+from passes.reports.words import grouped
 
 #: Places that are shown of a code.
 _MOST_SHOWN = 20
@@ -26,13 +27,11 @@ class Way:
 @dataclass(frozen=True)
 class Places:
     """The places at which a rule refuses with one sentence: `count` nodes, by a pattern of their
-    paths."""
+    paths, and the `first` of them."""
 
     path: str
     count: int
-    op: str
-    rule: str
-    sentence: str
+    first: Record
 
 
 @dataclass(frozen=True)
@@ -49,34 +48,29 @@ class Refusals:
     optional: bool
 
 
-def grouped(records: Sequence[Record], meanings: Mapping[str, str]) -> list[Refusals]:
+def refusals_of(records: Sequence[Record], meanings: Mapping[str, str]) -> list[Refusals]:
     """Refusals by their codes: first those that keep the result from being produced, then by
     number."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        if record.outcome == "refused":
-            groups.setdefault(record.code, []).append(record)
+    refused = [one for one in records if one.outcome == "refused"]
     helps = _helps()
     found = [
         Refusals(
-            code,
-            meanings.get(code, ""),
+            group[0].code,
+            meanings.get(group[0].code, ""),
             _ways(group[0], helps),
             (places := _places(group))[:_MOST_SHOWN],
             sum(place.count for place in places[_MOST_SHOWN:]),
             len(group),
             all(record.optional for record in group),
         )
-        for code, group in groups.items()
+        for group in grouped(refused, lambda one: one.code)
     ]
     return sorted(found, key=lambda one: (one.optional, -one.count))
 
 
 def _places(records: Sequence[Record]) -> list[Places]:
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for one in records:
-        groups.setdefault((one.op, one.rule, one.sentence), []).append(one.path)
-    return [Places(pattern_of(paths), len(paths), *how) for how, paths in groups.items()]
+    alike = grouped(records, lambda one: (one.op, one.rule, one.sentence))
+    return [Places(pattern_of([one.path for one in own]), len(own), own[0]) for own in alike]
 
 
 def _ways(record: Record, helps: Mapping[str, Way]) -> list[Way]:

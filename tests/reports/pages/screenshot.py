@@ -1,4 +1,4 @@
-"""Makes the picture of docs/report.md: `python -m tests.reports.pages.screenshot docs/report.png`."""
+"""The picture of a page in docs: `python -m tests.reports.pages.screenshot docs/report.png`."""
 
 from __future__ import annotations
 
