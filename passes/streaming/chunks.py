@@ -18,7 +18,7 @@ from passes.not_produced import Disagreement
 from passes.operators.cells import RECURRENT, Operands
 from passes.streaming.observed import sizes_of
 from passes.streaming.plan import Plan
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, Outcome, Perturbing, Value
 from passes.verify.inputs.hints import model_hints

@@ -23,7 +23,7 @@ from passes.reports.json_values import as_json
 from passes.reports.report_file import Ran
 from passes.reports.summary import Row
 from passes.testing import as_model
-from passes.verify.signature import describe
+from passes.types.signature import describe
 
 #: An input decides which branch runs, as in detectors of voices.
 DETECTOR = """<ir_version: 8, opset_import: ["" : 16]>

@@ -12,7 +12,7 @@ from onnx import ModelProto
 from verified_models import check, model
 
 from passes.operators.contract import Need, Size
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.needs import Needs, Tie
