@@ -23,9 +23,10 @@ _UNIONS = (types.UnionType, typing.Union)
 _LISTS = (tuple, list, Sequence)
 
 
-def as_json(value: Any, indent: int | None = None) -> str:
+def as_json(value: Any, indent: int | None = None, *, sort_keys: bool = False) -> str:
     """The JSON of plain values, tuples, paths and words."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+    more: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "default": str}
+    return json.dumps(value, indent=indent, sort_keys=sort_keys, **more)
 
 
 def document(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from passes.loops.alike import pattern_of
@@ -35,24 +35,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Strip:
-    """The cases of one executor."""
-
-    executor: str
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True)
 class Row:
     """A verification, `count` times with one outcome, and its verdict; the cases are those of the
-    first."""
+    first, by executor."""
 
     title: str
     place: str
     count: int
     verdict: str
     summary: str
-    strips: Sequence[Strip]
+    strips: Mapping[str, Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ def table_of(records: Sequence[Record], whole: Checked | None) -> Table | None:
     rows += own[:_MOST_ROWS]
     if not rows:
         return None
-    names = dict.fromkeys(strip.executor for row in rows for strip in row.strips)
+    names = dict.fromkeys(name for row in rows for name in row.strips)
     return Table(list(names), rows, len(own[_MOST_ROWS:]))
 
 
@@ -99,5 +91,4 @@ def _row(title: str, place: str, count: int, checked: Checked) -> Row:
         lines = [tried.sentence, tried.inputs, tried.worst and f"worst: {tried.worst}"]
         cell = Cell(_LOOKS[tried.status], tried.case, tried.status, list(filter(None, lines)))
         strips.setdefault(tried.executor, []).append(cell)
-    found = [Strip(name, cells) for name, cells in strips.items()]
-    return Row(title, shortened(place, 90), count, checked.verdict, checked.summary, found)
+    return Row(title, shortened(place, 90), count, checked.verdict, checked.summary, strips)

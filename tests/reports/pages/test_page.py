@@ -177,11 +177,11 @@ class TestVerification:
         assert report.checked is not None
         assert page.table is not None
         whole, *_ = page.table.rows
-        (strip,) = whole.strips
-        looks = Counter(cell.look for cell in strip.cells)
+        (cells,) = whole.strips.values()
+        looks = Counter(cell.look for cell in cells)
         assert looks["good"] == report.checked.compared["reference"]
         assert (whole.title, whole.verdict, page.banner.look) == ("whole model", "verified", "good")
-        first = strip.cells[0]
+        first = cells[0]
         assert first.status == "compared"
         assert any(line.startswith("h0: float32[") for line in first.lines)
 
@@ -218,7 +218,7 @@ class TestPage:
         (group,) = page.refusals
         assert (group.code, group.count) == ("trip-count-not-static", 1)
         assert group.meaning
-        assert [way.flag for way in group.ways] == ["--dim", "--set", "--max-trips"]
+        assert [way.key for way in group.ways] == ["dim", "set", "max-trips"]
         assert [(one.path, one.first.rule) for one in group.shown] == [("main/loop_0", "unroll")]
         assert [one.code for one in page.lanes[0].refusals] == ["trip-count-not-static"]
 
