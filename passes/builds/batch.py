@@ -13,18 +13,15 @@ from passes.builds.config import Config, load
 from passes.builds.pool import Ended, Limits, Pool
 from passes.builds.sources import NoModels, common_folder, found, refuse_equal, shard
 from passes.builds.task import InTheWay, Task, is_same
-from passes.builds.worker import Work
+from passes.builds.worker import MODULE, Engine, Work
 from passes.errors import FAILED, CannotWrite, End, writing
 from passes.reports.summary import Row, Summary
 
 if TYPE_CHECKING:
     from passes.reports.pages.batch import BatchPages
 
-#: Takes work with its limits, and yields each with its row, or how it was ended.
-Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
 #: Is called with each row, with the number of rows so far and of all.
 Listener = Callable[[Row, int, int], None]
-WORKER = "passes.builds.worker"
 
 
 def run(
@@ -100,7 +97,7 @@ def local(jobs: int) -> Engine:
     """An engine of so many processes on this machine."""
 
     def run(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
-        with Pool[Work](WORKER, jobs) as pool:
+        with Pool[Work](MODULE, jobs) as pool:
             yield from pool.run(works)
 
     return run

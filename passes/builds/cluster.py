@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
-from passes.builds.batch import WORKER, Engine
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.worker import Work
+from passes.builds.worker import MODULE, Engine, Work
 from passes.errors import End, PassesError, WrongUsage
 from passes.reports.summary import Row
 from passes.tools import tools
@@ -126,7 +125,7 @@ def _done(work: Work, limits: Limits) -> Row | Ended:
         if not _OWN:
             # the process ends with the thread that starts it, so that one must stay
             thread = ThreadPoolExecutor(1)
-            pool: Pool[Work] = thread.submit(Pool[Work], WORKER, 1).result()
+            pool: Pool[Work] = thread.submit(Pool[Work], MODULE, 1).result()
             _OWN.append((thread, pool))
             atexit.register(pool.close)
         thread, pool = _OWN[0]

@@ -8,12 +8,17 @@ if __name__ == "__main__":
     # Before numpy: what verification multiplies is small, so threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from passes.builds.cache import Cache
+from passes.builds.pool import Ended, Limits, serve
 from passes.builds.task import Task, perform
 from passes.reports.summary import Row
+
+#: What `python -m` runs in a process.
+MODULE = "passes.builds.worker"
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,11 @@ class Work:
         return replace(row, remarks=(*row.remarks, warning)) if warning else row
 
 
+#: Takes work with its limits, and yields each with its row, or how it was ended.
+Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
+
+
 if __name__ == "__main__":
-    from passes.builds.pool import serve
     from passes.verify.installed import kept_running
 
     with kept_running():
