@@ -9,9 +9,9 @@ import pytest
 
 import passes
 from passes.advice import lifting
-from passes.builds.task import Task, perform, with_advice
 from passes.commands.pipeline import Pipeline
 from passes.commands.rewriting import Optimize, Raise, Unroll
+from passes.commands.task import Task, perform, with_advice
 from passes.report import Report
 from passes.testing import as_model
 from tests.written import changed

@@ -13,8 +13,9 @@ from passes.builds.cache import Cache
 from passes.builds.pool import Ended, Limits, Pool
 from passes.builds.rows import Row, Summary, row_of_ended
 from passes.builds.sources import refuse_equal
-from passes.builds.task import CannotWrite, End, InTheWay, Task, is_same
 from passes.builds.work import Work
+from passes.commands.places import CannotWrite, InTheWay, is_same
+from passes.commands.task import End, Task
 
 if TYPE_CHECKING:
     from passes.pages.batch import BatchPages
@@ -50,7 +51,15 @@ class Batch:
     html: Path | None = None
 
     def run(self, listener: Listener = lambda row, number, total: None) -> Summary:
-        """Do all tasks, in the order in which they are given out.
+        """Do all tasks, and return the summary of their rows. Raises what `rows` raises."""
+        summary = Summary(self.failing)
+        for row in self.rows(summary):
+            listener(row, summary.total, len(self.tasks))
+        return summary
+
+    def rows(self, summary: Summary) -> Iterator[Row]:
+        """Do all tasks, in the order in which they are given out, and yield the row of each, which
+        is counted in the summary.
 
         Raises:
             SameOutput: two models have one output.
@@ -62,7 +71,6 @@ class Batch:
         check_places([task for task, _ in self.tasks], self.html)
         if self.cache is not None:
             Cache(self.cache).prepare()
-        summary = Summary(self.failing)
         pages = self._pages(summary)
         with _opened(self.results) as results:
             for row in self._rows():
@@ -71,10 +79,9 @@ class Batch:
                     _write(results, row)
                 if pages is not None:
                     pages.add(row)
-                listener(row, summary.total, len(self.tasks))
+                yield row
         if pages is not None:
             pages.finish()
-        return summary
 
     def _pages(self, summary: Summary) -> BatchPages | None:
         """The writer of the pages, or None if none are wanted."""
@@ -103,7 +110,7 @@ class Batch:
 def check_places(tasks: Sequence[Task], results: Path | None) -> None:
     """See that no outcome is written over a model or another outcome, and make the folders.
 
-    Raises what `Batch.run` raises.
+    Raises what `Batch.rows` raises.
     """
     outputs = [(task.model, task.output) for task in tasks if task.output is not None]
     refuse_equal(outputs)

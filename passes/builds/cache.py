@@ -18,7 +18,7 @@ from typing import Any
 from passes.builds.files import File, digest, files_of
 from passes.builds.report_file import Ran
 from passes.builds.rows import Row
-from passes.builds.task import End, Task
+from passes.commands.task import End, Task
 from passes.engine import plugins
 from passes.errors import PassesError
 from passes.ir.save import replacing

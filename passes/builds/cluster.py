@@ -13,8 +13,8 @@ from typing import Any
 from passes.builds.batch import Engine
 from passes.builds.pool import Ended, Limits, Pool
 from passes.builds.rows import Row
-from passes.builds.task import End
 from passes.builds.work import Work
+from passes.commands.task import End
 from passes.errors import PassesError, WrongUsage
 from passes.tools import tools
 

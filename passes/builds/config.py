@@ -12,13 +12,13 @@ from typing import Annotated, Any, TypeVar
 
 from passes.builds.pool import Limits
 from passes.builds.rows import FAILING
-from passes.builds.task import End, Task
 from passes.builds.toml_lines import line_of
 from passes.choices import Assumption
 from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
+from passes.commands.task import End, Task
 from passes.errors import WrongUsage, nearest
 
 FILE = "passes.toml"

@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 import psutil
 
-from passes.builds.task import End
+from passes.commands.task import End
 from passes.verify.runtimes.channel import Garbled, receive, send
 
 #: Seconds between two looks at the clock and the memory.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from passes.builds.files import File, files_of
-from passes.builds.task import Done, End, Task
 from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
+from passes.commands.task import Done, End, Task
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.json_values import as_json, read_as
 from passes.measuring.measured import Measured
@@ -139,6 +139,13 @@ class ReportFile:
         assert isinstance(report, cls)
         return report
 
+    def to_html(self, remedies: Sequence[str] = ()) -> str:
+        """The page of the report."""
+        from passes.pages.page import page_of
+        from passes.pages.writing import as_html
+
+        return as_html(page_of(self, remedies))
+
     def to_json(self) -> str:
         """The text of the file."""
         return as_json(asdict(self), indent=2) + "\n"
@@ -157,7 +164,7 @@ def _ran(task: Task) -> list[Ran]:
 
 
 def _meanings(report: Report | None) -> dict[str, str]:
-    from passes.cli.explanation import meaning
+    from passes.commands.explanation import meaning
 
     refusals = report.refusals if report is not None else []
     pairs = sorted({(record.code, record.rule) for record in refusals})

@@ -9,8 +9,8 @@ from typing import Any
 
 from passes.builds.pool import Ended
 from passes.builds.report_file import ReportFile
-from passes.builds.task import Done, End, Task
 from passes.choices import ProofScope
+from passes.commands.task import Done, End, Task
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
 from passes.json_values import as_json
 from passes.proving.scope import Scope

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.builds.report_file import VERSION, ReportFile
 from passes.commands.declaring import options_of
-from passes.commands.registry import load_commands
-from passes.inspection.inspection import VERSION as INSPECT_VERSION
-from passes.inspection.inspection import Inspection
+from passes.commands.registry import Command, Schema, load_commands, rewriting_commands
 from passes.proving.certificates.certificate import VERSION as CERTIFICATE_VERSION
 from passes.proving.certificates.certificate import Certificate
-from passes.support.operators import VERSION as OPERATORS_VERSION
-from passes.support.operators import Operators
 
 
 def report() -> dict[str, Any]:
@@ -35,21 +32,18 @@ def certificate() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": title, **schema_of(Certificate)}
 
 
-def inspection() -> dict[str, Any]:
-    """Return the schema of the file that `inspect --json` writes."""
-    title = f"Findings of inspect, version {INSPECT_VERSION}"
-    return {"$schema": DIALECT, "title": title, **schema_of(Inspection)}
-
-
-def operators() -> dict[str, Any]:
-    """The schema of the file that `operators --json` writes."""
-    title = f"Operators of passes, version {OPERATORS_VERSION}"
-    return {"$schema": DIALECT, "title": title, **schema_of(Operators)}
+def of_command(command: Command, form: Schema) -> tuple[str, dict[str, Any]]:
+    """The name and the schema of the file that a command writes with `--json`."""
+    module = import_module(form.module)
+    title = f"{form.title}, version {module.VERSION}"
+    schema = schema_of(getattr(module, form.name))
+    name = f"{command.name}-{module.VERSION}.schema.json"
+    return name, {"$schema": DIALECT, "title": title, **schema}
 
 
 def config() -> dict[str, Any]:
     """The schema of `passes.toml`, as JSON shows it."""
-    commands = load_commands()
+    commands = rewriting_commands()
     step = {
         "anyOf": [
             {"enum": list(commands)},
@@ -144,17 +138,18 @@ def _object(kind: Any) -> dict[str, Any]:
     }
 
 
-#: What makes each schema, by the name of its file.
-SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
-    f"report-{VERSION}.schema.json": report,
-    f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate,
-    f"inspect-{INSPECT_VERSION}.schema.json": inspection,
-    f"operators-{OPERATORS_VERSION}.schema.json": operators,
-    "config.schema.json": config,
-}
+def schemas() -> dict[str, dict[str, Any]]:
+    """Each schema, by the name of its file."""
+    commands = load_commands().values()
+    return {
+        f"report-{VERSION}.schema.json": report(),
+        f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate(),
+        **dict(of_command(one, one.schema) for one in commands if one.schema is not None),
+        "config.schema.json": config(),
+    }
 
 
 if __name__ == "__main__":
-    for name, made in SCHEMAS.items():
-        text = json.dumps(made(), indent=2, ensure_ascii=False)
+    for name, made in schemas().items():
+        text = json.dumps(made, indent=2, ensure_ascii=False)
         Path(__file__).with_name(name).write_text(text + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from passes.builds.cache import Cache
 from passes.builds.rows import Row, row_of
-from passes.builds.task import Task, perform
+from passes.commands.task import Task, perform
 
 
 @dataclass(frozen=True)

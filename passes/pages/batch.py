@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from passes.builds.report_file import ReportFile
 from passes.builds.rows import Row, Summary, proof_of
-from passes.builds.task import CannotWrite, End
+from passes.commands.places import CannotWrite
+from passes.commands.task import End
 from passes.pages.page import page_of
 from passes.pages.writing import as_batch_html, as_html, write
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from passes.builds.report_file import Ran, ReportFile
-from passes.builds.task import End
+from passes.commands.task import End
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.pages.lanes import Lane, lanes_of

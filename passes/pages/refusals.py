@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from passes.commands.declaring import options_of
 from passes.commands.delivery import Delivery
-from passes.commands.registry import load_commands
+from passes.commands.registry import rewriting_commands
 from passes.loops.alike import pattern_of
 from passes.report import Record
 
@@ -86,7 +86,7 @@ def _ways(record: Record, helps: Mapping[str, Way]) -> list[Way]:
 
 def _helps() -> dict[str, Way]:
     """The help of each option of a command that rewrites."""
-    declared = [*(command.options for command in load_commands().values()), Delivery]
+    declared = [*(command.options for command in rewriting_commands().values()), Delivery]
     return {
         option.name: Way(f"--{option.key}", option.help.text)
         for options in declared

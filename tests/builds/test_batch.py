@@ -18,9 +18,10 @@ from passes.builds.cache import BadCache, Cache
 from passes.builds.pool import Ended, Limits
 from passes.builds.rows import Row, Summary
 from passes.builds.sources import SameOutput
-from passes.builds.task import CannotWrite, End, InTheWay, Task
 from passes.builds.work import Work
 from passes.commands.pipeline import Pipeline
+from passes.commands.places import CannotWrite, InTheWay
+from passes.commands.task import End, Task
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 from passes.testing import as_model
 from tests.written import changed

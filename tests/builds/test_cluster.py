@@ -20,8 +20,8 @@ from passes.builds.batch import Batch, local
 from passes.builds.cluster import NoCluster, connected
 from passes.builds.pool import Limits
 from passes.builds.rows import Row
-from passes.builds.task import End, Task
 from passes.commands.pipeline import Pipeline
+from passes.commands.task import End, Task
 from passes.testing import as_model
 from tests.builds.test_batch import NEGATED
 from tests.written import changed

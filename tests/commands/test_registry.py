@@ -9,8 +9,10 @@ from pathlib import Path
 
 import onnx
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from passes.cli.calling import enter
 from passes.commands import registry
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import (
@@ -74,14 +76,15 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
 @pytest.mark.usefixtures("third_party")
 def test_a_command_of_another_distribution_is_one_declaration(tmp_path: Path) -> None:
     assert Pipeline([("noop", {"loudly": True})]).run(as_model(MODEL)).report.unchanged
-    from passes.cli.rewriting import make
-
+    app = typer.Typer()
+    for command in load_commands().values():
+        enter(app, command)
     path = tmp_path / "m.onnx"
     onnx.save(as_model(MODEL), path)
-    said = CliRunner().invoke(make(), ["noop", str(path), "--loudly"])
+    said = CliRunner().invoke(app, ["noop", str(path), "--loudly"])
     assert said.exit_code == 0, said.output
     assert "nothing to do" in said.output
-    assert "Nothing yet." in CliRunner().invoke(make(), ["noop", "--help"]).output
+    assert "Nothing yet." in CliRunner().invoke(app, ["noop", "--help"]).output
 
 
 def test_commands_that_do_not_import_are_one_sentence(third_party: str) -> None:

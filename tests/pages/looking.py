@@ -8,8 +8,8 @@ import onnx
 from onnx import ModelProto, TensorProto, helper
 
 from passes.builds.report_file import ReportFile
-from passes.builds.task import Task, perform
 from passes.commands.pipeline import Pipeline, Step
+from passes.commands.task import Task, perform
 from passes.pages.page import Page, page_of
 
 #: A loop whose product of what it scans may be computed for all iterations at once.

@@ -12,8 +12,8 @@ import pytest
 from passes.builds.batch import Batch, local
 from passes.builds.pool import Limits
 from passes.builds.report_file import ReportFile
-from passes.builds.task import Task
 from passes.commands.pipeline import Pipeline
+from passes.commands.task import Task
 from passes.pages.page import page_of
 from passes.pages.writing import as_html, write
 from passes.testing import as_model
