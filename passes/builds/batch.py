@@ -18,7 +18,7 @@ from passes.commands.places import CannotWrite, InTheWay, is_same
 from passes.commands.task import End, Task
 
 if TYPE_CHECKING:
-    from passes.pages.batch import BatchPages
+    from passes.reports.pages.batch import BatchPages
 
 #: Takes work with its limits, and yields each with its row, or how it was ended.
 Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
@@ -87,7 +87,7 @@ class Batch:
         """The writer of the pages, or None if none are wanted."""
         if self.html is None:
             return None
-        from passes.pages.batch import BatchPages
+        from passes.reports.pages.batch import BatchPages
 
         return BatchPages(self.html, summary)
 

@@ -13,10 +13,10 @@ from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.commands.task import Done, End, Task
 from passes.errors import DONE, NOT_PRODUCED, USAGE
-from passes.json_values import as_json, read_as
 from passes.measuring.measured import Measured
 from passes.proving.proof import Proof
-from passes.report import Advice, Checked, Record, Report, Size, Spent
+from passes.reports.json_values import as_json, read_as
+from passes.reports.report import Advice, Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
 from passes.tools import tools
 
@@ -141,8 +141,8 @@ class ReportFile:
 
     def to_html(self, remedies: Sequence[str] = ()) -> str:
         """The page of the report."""
-        from passes.pages.page import page_of
-        from passes.pages.writing import as_html
+        from passes.reports.pages.page import page_of
+        from passes.reports.pages.writing import as_html
 
         return as_html(page_of(self, remedies))
 

@@ -338,7 +338,7 @@ class Measure(Reporting, Standalone):
         return measure_models(models, Settings(self.sizes(), inputs, *how))
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        from passes.pages.measured import as_html
+        from passes.reports.pages.measured import as_html
 
         found = self.run(say)
         paths, least = self.files(), self.require_gain

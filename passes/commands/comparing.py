@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from passes.ir.model import Model
     from passes.proving.judging import Judged
     from passes.proving.proof import Proof
-    from passes.report import Checked
+    from passes.reports.report import Checked
     from passes.verify.compare.verdicts import Failure, Verification
 
 _MEGABYTE = 1 << 20
@@ -86,13 +86,13 @@ class Verify(Comparing, Reporting, Paged, Standalone):
             NoExecutor: onnxruntime is asked for, and not installed.
             NoRuntime: the runtime of that name is not installed.
         """
-        from passes.report import Checked
+        from passes.reports.report import Checked
 
         return Checked.of(self._verified(*_both(self.before, self.after), say))
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
         from passes.builds.report_file import ReportFile
-        from passes.report import Checked, Report, Size
+        from passes.reports.report import Checked, Report, Size
 
         before, after = path_of(self.before), path_of(self.after)
         old, new = _both(before, after)
@@ -119,8 +119,8 @@ class Verify(Comparing, Reporting, Paged, Standalone):
         """The verification of two valid models."""
         from passes.verify.inputs.hints import model_hints
         from passes.verify.installed import executors, is_runtime
+        from passes.verify.requirements import Inputs, Limits, Models, Requirements
         from passes.verify.runtimes.comparing import compared
-        from passes.verify.terms import Inputs, Limits, Models, Terms
         from passes.verify.verification import verify
 
         say("verifying")
@@ -130,7 +130,7 @@ class Verify(Comparing, Reporting, Paged, Standalone):
 
         def judge(original: Any, chosen: Sequence[Any]) -> Verification:
             sides = Models(original, new.proto, old.base_dir, new.base_dir)
-            terms = Terms(
+            terms = Requirements(
                 chosen,
                 exact=self.exact,
                 inputs=inputs,

@@ -79,7 +79,7 @@ class _Writing(ExecutingBoth, Reporting, Standalone):
     def outputs(self, say: Say = silent) -> Iterator[Output]:
         from passes.commands.places import refuse_weights
         from passes.ir.save import check_target, save
-        from passes.report import Checked
+        from passes.reports.report import Checked
         from passes.streaming.chunks import NotSame
 
         model, target, first = self._paths

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from passes.commands.pipeline import Pipeline
-from passes.json_values import as_json
+from passes.reports.json_values import as_json
 from passes.targets.finding import Finding, described, verdict
 from passes.targets.remedies import Remedy, RemedyKind
 
@@ -94,7 +94,7 @@ class Matrix:
 
     def to_text(self) -> str:
         """A line for each target: the findings by kind, with their counts."""
-        from passes.columns import aligned
+        from passes.reports.columns import aligned
 
         rows = [[name, _counts(found)] for name, found in self.targets.items()]
         return "\n".join([f"{self.file}:", *aligned(rows)])

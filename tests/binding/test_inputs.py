@@ -21,9 +21,9 @@ from passes.builds.report_file import Ran
 from passes.builds.rows import Row
 from passes.commands.rewriting import Hoist, Lower
 from passes.errors import USAGE, WrongUsage
-from passes.json_values import as_json
+from passes.reports.json_values import as_json
 from passes.testing import as_model
-from passes.verify.signature import describe
+from passes.types.signature import describe
 
 #: An input decides which branch runs, as in detectors of voices.
 DETECTOR = """<ir_version: 8, opset_import: ["" : 16]>
