@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
+from enum import StrEnum
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -91,14 +92,16 @@ def _shown(
 
 
 def _line(option: Option) -> str:
-    default = "" if option.default in (None, (), MISSING) else f" (default {option.default})"
+    default = "" if option.default in (None, (), "", MISSING) else f" (default {option.default})"
     return f"    {option.name}: {option.help.text}{default}"
 
 
 def _parameter(option: Option) -> Parameter:
     kind = Parameter.POSITIONAL_OR_KEYWORD if option.positional else Parameter.KEYWORD_ONLY
     default = Parameter.empty if option.default is MISSING else option.default
-    return Parameter(option.name, kind, default=default)
+    return Parameter(
+        option.name, kind, default=f"{default}" if isinstance(default, StrEnum) else default
+    )
 
 
 upgrade = rewriting(Upgrade, "upgrade")

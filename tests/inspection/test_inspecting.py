@@ -70,7 +70,7 @@ def inspected(
     before = proto.SerializeToString()
     found = inspect_model(proto, opset, RuleOptions(), wanted=wanted)
     assert proto.SerializeToString() == before
-    jsonschema.validate(json.loads(found.to_json()), schemas.inspection())
+    jsonschema.validate(json.loads(found.to_json()), schemas.schema_of(Inspection))
     return found
 
 
