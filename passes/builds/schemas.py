@@ -15,7 +15,7 @@ from typing import Any
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.builds.report_file import VERSION, ReportFile
 from passes.commands.declaring import options_of
-from passes.commands.registry import Command, Schema, load_commands, rewriting_commands
+from passes.commands.registry import Command, load_commands, rewriting_commands
 from passes.proving.certificates.certificate import VERSION as CERTIFICATE_VERSION
 from passes.proving.certificates.certificate import Certificate
 
@@ -32,8 +32,10 @@ def certificate() -> dict[str, Any]:
     return {"$schema": DIALECT, "title": title, **schema_of(Certificate)}
 
 
-def of_command(command: Command, form: Schema) -> tuple[str, dict[str, Any]]:
+def of_command(command: Command) -> tuple[str, dict[str, Any]]:
     """The name and the schema of the file that a command writes with `--json`."""
+    form = command.schema
+    assert form is not None
     module = import_module(form.module)
     title = f"{form.title}, version {module.VERSION}"
     schema = schema_of(getattr(module, form.name))
@@ -144,7 +146,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         f"report-{VERSION}.schema.json": report(),
         f"certificate-{CERTIFICATE_VERSION}.schema.json": certificate(),
-        **dict(of_command(one, one.schema) for one in commands if one.schema is not None),
+        **dict(of_command(one) for one in commands if one.schema is not None),
         "config.schema.json": config(),
     }
 

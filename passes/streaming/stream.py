@@ -76,7 +76,7 @@ def streamed(
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    if chunk < 0 or chunk % multiple:
+    if chunk % multiple:
         raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
     plan = Plan(
         time,
