@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from passes.builds.task import Task
+from passes.commands.task import Task
 from passes.engine import plugins
 from passes.errors import End, PassesError
 from passes.ir.save import replacing
