@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 from passes.cli.explanation import LETTERS, LOOP_PARTS, SESSION_CODES
@@ -80,4 +80,6 @@ def rule_text(rule: Rule) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    parser.parse_args().page.write_text(document(), encoding="utf-8")
