@@ -9,8 +9,8 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
-from passes.bodies.body_rows import element_type
 from passes.bodies.raised_body import RaisedBody
+from passes.bodies.time_body import element_type
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
@@ -382,8 +382,8 @@ class RaisedScan:
         purpose = handles_no_trips(if_empty=trips.runs_if_non_empty)
         with author.serving(purpose):
             condition = trips.condition(author)
-        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
-        either(author, condition, branches, outputs, types, purpose=purpose)
+        branches = Branch("some", some), Branch("none", none, extra=True)
+        either(author, condition, *branches, outputs, types, purpose=purpose)
 
     def _refuse_known_length(self) -> None:
         """Before opset 11 an If has the shape of one branch: refuse collected sizes that are
