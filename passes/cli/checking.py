@@ -36,7 +36,7 @@ from passes.errors import NOT_PRODUCED, WrongUsage
 
 if TYPE_CHECKING:
     from passes.binding.inputs import Binding as BoundInputs
-    from passes.targets.findings import Checked
+    from passes.targets.findings import TargetFindings
     from passes.targets.remedies import Remedies
 
 app = typer.Typer()
@@ -213,7 +213,7 @@ def _output(model: Path, options: Check) -> str:
 
 
 def _lines(
-    model: Path, checked: Checked, summary: str, made: Remedies | None, options: Check
+    model: Path, checked: TargetFindings, summary: str, made: Remedies | None, options: Check
 ) -> list[str]:
     """The report for people."""
     from passes.targets.finding import described
@@ -254,7 +254,7 @@ def _given(options: Check) -> list[str]:
     return [flag for name in names for flag in known[name].flags(getattr(options, name))]
 
 
-def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
+def _as_json(model: Path, checked: TargetFindings, made: Remedies | None) -> str:
     from passes.reports.json_values import as_json
 
     report: dict[str, Any] = {
@@ -297,7 +297,7 @@ def _matrix(model: Path, options: Check) -> bool:
     return all(checked.fits for checked in every.values())
 
 
-def _counts(checked: Checked) -> str:
+def _counts(checked: TargetFindings) -> str:
     if checked.fits:
         return "fits"
     counted: dict[str, int] = {}

@@ -80,12 +80,12 @@ def _inspect(model: Path, **given: Any) -> None:
     from passes.builds.sources import found
     from passes.cli.explanation import explanation
     from passes.engine.target_opset import TooNew
-    from passes.inspection.inspecting import Wanted, inspect_model
+    from passes.inspection.inspecting import WantedGroups, inspect_model
 
     options = options_from(Inspect, given)
     whole = options.verbose or options.json is not None
     narrowed = bool(options.loops or options.rule or options.code)
-    wanted = Wanted(
+    wanted = WantedGroups(
         options.loops,
         options.op,
         options.rule,

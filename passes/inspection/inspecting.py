@@ -30,7 +30,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, is_loop
-from passes.loops.alike import Alike, alike
+from passes.loops.alike import AlikeGroup, alike
 from passes.loops.form import LoopForm
 from passes.loops.parts import Collected, Scanned
 from passes.onnxruntime.releases import Release
@@ -44,7 +44,7 @@ from passes.verify.signature import describe_type
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedGroups:
     """The groups to look into, all by default.
 
     `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
@@ -82,7 +82,7 @@ def inspect_model(
     asked: int | None,
     options: RuleOptions,
     release: Release | None = None,
-    wanted: Wanted | None = None,
+    wanted: WantedGroups | None = None,
 ) -> Inspection:
     """Return the loops and Ifs of a model, with the answers of the rules.
 
@@ -95,7 +95,7 @@ def inspect_model(
         NothingMatches: a pattern of paths matches none.
         UnknownRule: there is no such rule.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or WantedGroups()
     rules = wanted.rules
     check_known(asked)
     model, survey = loaded(source)
@@ -125,11 +125,11 @@ def inspect_model(
     return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
-def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
+def _rows(tree: Sequence[AlikeGroup]) -> list[tuple[AlikeGroup, int]]:
     """Return the groups of a tree in order, each with the position of the one above it, or -1."""
-    rows: list[tuple[Alike, int]] = []
+    rows: list[tuple[AlikeGroup, int]] = []
 
-    def enter(groups: Sequence[Alike], above: int) -> None:
+    def enter(groups: Sequence[AlikeGroup], above: int) -> None:
         for group in groups:
             rows.append((group, above))
             enter(group.inner, len(rows) - 1)
@@ -138,7 +138,7 @@ def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
     return rows
 
 
-def _above(rows: Sequence[tuple[Alike, int]], positions: Mapping[int, int], at: int) -> int:
+def _above(rows: Sequence[tuple[AlikeGroup, int]], positions: Mapping[int, int], at: int) -> int:
     """Return the new position of the nearest row above one that has a new position, or -1."""
     above = rows[at][1]
     while above >= 0 and above not in positions:
@@ -146,7 +146,7 @@ def _above(rows: Sequence[tuple[Alike, int]], positions: Mapping[int, int], at: 
     return positions.get(above, -1)
 
 
-def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike]:
+def _shown(rows: Sequence[tuple[AlikeGroup, int]], wanted: WantedGroups) -> dict[int, AlikeGroup]:
     """Return the wanted groups, reduced to their wanted members, by position.
 
     Raises:
@@ -170,7 +170,7 @@ def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike
             if not wanted.loops or any(matches(pattern, [path]) for pattern in wanted.loops)
         ]
         if members:
-            found[at] = group if len(members) == len(group.places) else Alike(tuple(members))
+            found[at] = group if len(members) == len(group.places) else AlikeGroup(tuple(members))
     return found
 
 
@@ -201,7 +201,7 @@ def next_steps(
     return [Advice(shlex.join(["passes", *command]))]
 
 
-def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
+def _overview(model: Model, tree: Sequence[AlikeGroup]) -> Inspection:
     size = Size.of(model)
     groups = [one for top in tree for _, one in top.walk()]
     return Inspection(
@@ -271,7 +271,7 @@ def _names(schedules: Iterable[str]) -> list[str]:
 _MADE_UP = re.compile(rf"{INFERRED}\d+")
 
 
-def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) -> Group:
+def group_of(model: Model, alike: AlikeGroup, above: int, answers: Sequence[Answer]) -> Group:
     """Return the facts about a group, whose rules gave these answers.
 
     Raises:
@@ -295,7 +295,7 @@ def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) 
     return _looked_into(model, alike, group) if is_loop(first.node) else group
 
 
-def _looked_into(model: Model, alike: Alike, group: Group) -> Group:
+def _looked_into(model: Model, alike: AlikeGroup, group: Group) -> Group:
     (body,) = alike.first.scope.inner(alike.first.index)
     try:
         forms = [LoopForm.from_node(place.node, group.opset) for place in alike.places]

@@ -42,7 +42,7 @@ from passes.streaming.plan import (
     State,
 )
 from passes.streaming.states import inputs_of, states_of
-from passes.streaming.streamer import NAMING, Streamer, Wanted
+from passes.streaming.streamer import NAMING, Streamer, WantedStates
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
@@ -82,7 +82,7 @@ def stream(
         NotSame, NotCompared: the outcome was not shown to be right.
         WrongUsage: there is no such dim, input or output.
     """
-    judge, wanted = judge or Judge(), Wanted(naming, chunk, each, initial)
+    judge, wanted = judge or Judge(), WantedStates(naming, chunk, each, initial)
     whole = _with_scans(model, judge, each=each)
     whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
