@@ -10,7 +10,7 @@ from passes.engine.site import Site
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.types.inference import declarations, without_sizes
-from passes.verify.signature import describe_type
+from passes.types.signature import describe_type
 
 
 def as_computed(model: Model) -> tuple[Model, list[str]] | None:

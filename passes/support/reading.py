@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 
 from onnx import NodeProto, defs, helper
 
-from passes.analysis.integers.folding import FOLDED
 from passes.analysis.integers.integer_ops import FOLLOWED
 from passes.analysis.sizes.sizes_through import has_size
 from passes.converters import table
@@ -18,7 +17,8 @@ from passes.converters.steps import STEPS, Refusal, Step, StepDown
 from passes.errors import WrongUsage, nearest
 from passes.ir.operators import op_of, plain_domain
 from passes.ir.versions import OLDEST_OPSET
-from passes.onnxruntime.element_types import signature
+from passes.operators.element_types import signature
+from passes.operators.folding import FOLDED
 from passes.operators.table import TRAITS, traits_of
 from passes.operators.traits import EVERY, Fails, Rounds, Traits, Word
 from passes.proving import operators as _models

@@ -10,7 +10,7 @@ from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
-from passes.onnxruntime.element_types import runs
+from passes.operators.element_types import runs
 from passes.rule import Edit, Refused, Site, nodes_of, register
 from passes.rules.simplify.inlining import InferredBranch, chosen, unpacked
 from passes.types.value_types import elem_type_of
