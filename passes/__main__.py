@@ -54,7 +54,7 @@ app.add_typer(command_streaming.app)
 def _version(asked: bool) -> None:
     if not asked:
         return
-    from passes.tools import tools
+    from passes.ir.versions import tools
 
     own, *others = [f"{name} {version}" for name, version in tools().items() if name != "python"]
     typer.echo(f"{own} ({', '.join(others)}, python {tools()['python']})")

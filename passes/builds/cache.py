@@ -22,8 +22,8 @@ from passes.builds.task import End, Task
 from passes.engine import plugins
 from passes.errors import PassesError
 from passes.ir.save import replacing
+from passes.ir.versions import tools
 from passes.reports.json_values import as_json
-from passes.tools import tools
 
 #: The form of the entries.
 _FORM = 1

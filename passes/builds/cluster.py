@@ -16,7 +16,7 @@ from passes.builds.rows import Row
 from passes.builds.task import End
 from passes.builds.work import Work
 from passes.errors import PassesError, WrongUsage
-from passes.tools import tools
+from passes.ir.versions import tools
 
 _DISTRIBUTION = "onnx-passes"
 #: Seconds to wait for the scheduler, and for a first worker.

@@ -128,14 +128,11 @@ class Measured:
             own = [row for row in self.rows if (row.runtime, row.threads) == (runtime, threads)]
             lines.append(f"{runtime} {version}, {'1 thread' if threads == 1 else 'all threads'}")
             if not all(one.failure for row in own for one in row.timings):
-                lines += aligned([self._titles(own), *(self._cells(row) for row in own)])
+                lines += aligned([[*own[0].sizes, *self.files], *(self._cells(row) for row in own)])
             lines += self._below(own)
         sizes = [megabytes(size) for size in self.bytes]
         lines.append(f"file {' -> '.join(sizes)}")
         return "\n".join([*lines, self.line])
-
-    def _titles(self, rows: Sequence[Row]) -> list[str]:
-        return [*rows[0].sizes, *self.files]
 
     def _cells(self, row: Row) -> list[str]:
         cells = [f"{size}" for size in row.sizes.values()]
