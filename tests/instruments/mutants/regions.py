@@ -357,9 +357,8 @@ def _judged(rule: Target, path: Path, alone: bool) -> Judged:
 
 def judged(rule: Target, path: Path, alone: bool) -> Judged:
     """What verification makes of an outcome, of the whole model `alone` or of regions, too."""
-    from passes.report import NOT_VERIFIED
-
     from passes import session
+    from passes.reports.report import NOT_VERIFIED
     from passes.verify.rewrites import verifying
 
     usual, seen = verifying.verify_rounds, Judged()
