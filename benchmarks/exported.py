@@ -16,9 +16,9 @@ from passes.ir.model import Model
 from passes.ir.scope import holds_graphs
 from passes.measuring.measured import Timing
 from passes.measuring.measuring import ONNXRUNTIME, Settings, measure_models
+from passes.types.signature import inputs
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.hints import model_hints
-from passes.verify.signature import inputs
 
 _EXPORTED = Path(__file__).parent.parent / "golden_models" / "exported"
 _SIZES = (8, 64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, defs, helper, numpy_helper
 
-from passes.converters import older_types, table
+from passes.converters import element_types, table
 from passes.converters.older import in_older_version, newer_attributes
 from passes.converters.steps import Adapter, Expanded, Identical, IdenticalDown, Refusal
 from passes.converters.writing.conversion import Conversion
@@ -206,7 +206,7 @@ _FIT: Slot[bool] = Slot()
 
 def _all_fit(site: Site) -> bool:
     """Return whether every op takes the element types of the model at the target, too."""
-    return site.memory.once(_FIT, lambda: older_types.closer(site.model, site.target) is None)
+    return site.memory.once(_FIT, lambda: element_types.closer(site.model, site.target) is None)
 
 
 @cache

@@ -14,18 +14,19 @@ from onnx import ModelProto
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.check import Survey, check
-from passes.choices import Proving, Verifying
+from passes.choices import CERTIFICATE, Proving, Verifying
 from passes.collector import collector_held_back
 from passes.engine.full_check import full_objection
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
+from passes.ir.protos import set_metadata
 from passes.not_produced import Mismatch, NotProduced, NotVerified
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
-from passes.verify.signature import describe
-from passes.verify.signature import inputs as signature_inputs
+from passes.types.signature import describe
+from passes.types.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
     from passes.proving.prover import Attempt
@@ -222,18 +223,19 @@ class Chain:
         Raises:
             NotProduced: the proof needs its searches.
         """
-        from passes.proving.certificates.certificate import Certificate, embed
-        from passes.proving.certificates.guide import DoesNotHold
-
         made = None
         if self._certifying and attempt is not None and attempt.proof.is_proven:
+            from passes.proving.certificates.certificate import Certificate
+            from passes.proving.certificates.guide import DoesNotHold
+
             budget = max(one.budget for one in self._certifying)
             after = Model(proto, model.path)
             try:
-                made = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
+                certificate = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
             except DoesNotHold as error:
                 raise failed(f"{error}", report) from error
-        embed(proto, made)
+            made = certificate.to_json()
+        set_metadata(proto, CERTIFICATE, made)
 
     def _verified(
         self,

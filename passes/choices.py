@@ -182,6 +182,10 @@ class RuleOptions:
         return replace(self, **on)
 
 
+#: The key of a certificate in the metadata of a model.
+CERTIFICATE = "passes.certificate"
+
+
 @dataclass(frozen=True)
 class Proving:
     """How to prove an outcome: `budget` in seconds; `required` is the narrowest scope with which

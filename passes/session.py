@@ -22,7 +22,6 @@ from passes.engine.full_check import Invalidated, blamed, form_objection, full_o
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase, Schedule, steps_of
-from passes.engine.selection import marked, unmark
 from passes.engine.target_opset import TooNew, check_known, target_opset
 from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
@@ -31,6 +30,7 @@ from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.ir.save import Progress as Progress
 from passes.ir.save import save
+from passes.ir.selection import marked, unmark
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified

@@ -19,7 +19,7 @@ import passes
 from passes.choices import DEFAULT_OPSET
 from passes.ir import scope
 from passes.testing import assert_rewrite
-from passes.verify import signature
+from passes.types import signature
 
 pytestmark = pytest.mark.sampled
 

@@ -64,6 +64,22 @@ def test_results_and_options_pickle() -> None:
     )
 
 
+def test_a_command_imports_what_it_needs() -> None:
+    """No prover, no executor, no rule of another command, no interface."""
+    code = (
+        "import sys, passes; passes.upgrade(sys.stdin.buffer.read(), verify=False); "
+        "print(*(name for name in sys.modules if name.startswith('passes.')))"
+    )
+    given = as_model(MODEL).SerializeToString()
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, check=True
+    )
+    names = done.stdout.decode().split()
+    assert len(names) <= 300
+    parts = ("proving.prover", "verify.reference", "rules.", "streaming", "cli", "builds", "pages")
+    assert not [name for name in names for part in parts if name.startswith(f"passes.{part}")]
+
+
 def test_every_package_is_installed() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     found = ["passes"]
@@ -85,9 +101,9 @@ def test_the_wheel_beside_another_package_called_converters(tmp_path: Path) -> N
         "onnx_passes-0.1.0.dist-info",
     }
     for part in (
-        "converters/rules.py",
+        "converters/opset.py",
         "builds/config.schema.json",
-        "onnxruntime/types.json",
+        "operators/types.json",
         "cli/loop_parts.md",
     ):
         assert f"passes/{part}" in names
@@ -101,7 +117,7 @@ def test_the_wheel_beside_another_package_called_converters(tmp_path: Path) -> N
     (packages / "converters").mkdir()
     (packages / "converters/__init__.py").write_text("OWNER = 'somebody else'\n")
     code = (
-        "import converters, passes.converters.rules, passes; "
+        "import converters, passes.converters.opset, passes; "
         "assert converters.OWNER == 'somebody else'; "
         f"assert passes.__file__.startswith({str(packages)!r}), passes.__file__; "
         "print(sorted(passes.upgrade(open('m.onnx', 'rb').read()).report.opsets))"

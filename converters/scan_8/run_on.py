@@ -18,7 +18,7 @@ from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.protos import copied, named
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
+from passes.writing.scan_axes import write_scan
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
 _MOST_ELEMENTS = 1 << 16

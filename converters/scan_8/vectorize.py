@@ -25,13 +25,13 @@ from passes.ir.operators import called_key, function_key, is_onnx_domain
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner, Place, Scope
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.rule import Edit, Site
 from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.scan_axes import write_scan
 
 
 def vectorize(

@@ -16,9 +16,9 @@ from onnx import (
 
 from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
+from passes.ir.draft import Draft, Pattern
 from passes.ir.protos import copied, named
 from passes.writing.author import Author
-from passes.writing.draft import Draft, Pattern
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from onnx import ModelProto
 
 from passes.check import check_outcome
+from passes.engine.region import CannotCut, cut
 from passes.engine.rounds import Rewritten, Round
 from passes.engine.splicing import splice
 from passes.errors import BadModel
 from passes.ir import scope as scoping
-from passes.ir.imports import import_contrib
 from passes.ir.model import Model
+from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.types.type_tables import every_scope
-from passes.verify.rewrites.region import CannotCut, cut
 
 
 def full_objection(model: Model) -> str:

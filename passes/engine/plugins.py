@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from passes.errors import PassesError, WrongUsage, nearest
 from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
-# Loaded the way third parties are, even from a checkout that is not installed.
-_BUILT_IN = ("passes.converters.rules", "passes.rules")
+_BUILT_IN = ("passes.converters", "passes.rules")
 
 
 class UnknownRule(WrongUsage):
@@ -29,12 +29,25 @@ def load_rules() -> dict[str, Rule]:
     Raises:
         BrokenRules: the module of another distribution does not import.
     """
-    for module in _BUILT_IN:
-        importlib.import_module(module)
+    for module in _modules().values():
+        import_module(module)
     for entry in entry_points(group=GROUP):
-        if entry.value not in _BUILT_IN:
+        if entry.module.partition(".")[0] != "passes":  # older installations list the built-in ones
             _load(entry)
     return RULES
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The modules of the built-in packages, by the name of the rule that each may define: a rule is
+    located in the file of its name, so that it is found without importing the others."""
+    found = {}
+    for package in _BUILT_IN:
+        (folder,) = map(Path, import_module(package).__path__)
+        for file in sorted(folder.rglob("*.py")):
+            parts = file.relative_to(folder).with_suffix("").parts
+            found[file.stem.replace("_", "-")] = ".".join((package, *parts))
+    return found
 
 
 def _load(entry: EntryPoint) -> None:
@@ -52,7 +65,9 @@ def rule(name: str) -> Rule:
     Raises:
         UnknownRule: there is none; the sentence names those most like it.
     """
-    rules = load_rules()
+    if name not in RULES and name in _modules():
+        import_module(_modules()[name])
+    rules = RULES if name in RULES else load_rules()
     if name not in rules:
         raise UnknownRule(
             f"there is no rule {name!r}; {nearest(name, rules)} (`passes list` shows all)"

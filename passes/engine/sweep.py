@@ -13,7 +13,6 @@ from passes.analysis.bodies.context import held_to_declared
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
-from passes.engine.selection import hand_on, is_meant
 from passes.engine.splicing import splice
 from passes.engine.template import Filled, Templated, Templates, likeness
 from passes.errors import BadModel, ChosenByCaller, PassesError
@@ -23,6 +22,7 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.scope import Owner, Place, Scope
+from passes.ir.selection import hand_on, is_meant
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.bodies import (
     fitting_depth,

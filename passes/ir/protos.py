@@ -99,6 +99,14 @@ def replace_all(repeated: Repeated[Item], values: Iterable[Item]) -> None:
     repeated.extend(kept)
 
 
+def set_metadata(model: ModelProto, key: str, value: str | None) -> None:
+    """Give the metadata of a model a value for a key in place of the one that it has; None removes
+    it."""
+    replace_all(model.metadata_props, [one for one in model.metadata_props if one.key != key])
+    if value is not None:
+        model.metadata_props.add(key=key, value=value)
+
+
 def drop_at(repeated: MutableSequence[Any], positions: Container[int]) -> None:
     """Drop what a repeated field holds at these positions."""
     replace_all(repeated, [one for at, one in enumerate(repeated) if at not in positions])

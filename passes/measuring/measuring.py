@@ -21,6 +21,7 @@ from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
 from passes.measuring.measured import Measured, Row, Timing
 from passes.rule import Site
+from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.dims import declared
@@ -32,7 +33,6 @@ from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.runtimes.executors import modules
 from passes.verify.runtimes.process import ProcessExecutor
-from passes.verify.signature import inputs as signature_inputs
 
 ONNXRUNTIME = "onnxruntime"
 #: Lengths that are measured unless others are given; other free sizes are 1 then.

@@ -15,7 +15,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from passes.proving.terms.integers import polynomial
 from passes.proving.terms.term import Term, subterms
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
 from passes.verify.inputs.arrays import IntStyle, Manner, Style, is_float

@@ -31,9 +31,9 @@ from passes.proving.terms.arrays import Array, NotProvable, parameter
 from passes.proving.terms.conditions import MOST_PARTS
 from passes.proving.terms.formula import difference, formula
 from passes.proving.terms.term import OutOfTime, Term, subterms
+from passes.types import signature
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
-from passes.verify import signature
 
 __all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 

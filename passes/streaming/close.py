@@ -17,15 +17,15 @@ from passes.errors import BadModel, WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, replace_all, set_metadata
 from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.session import Source, loaded
 from passes.streaming.chunks import Judge, Streamed
 from passes.streaming.plan import KEY, Plan, Port, State
 from passes.streaming.states import given_state
+from passes.types import signature
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.verify import signature
 from passes.verify.executor import Array
 from passes.writing.author import Author
 from passes.writing.spelling import count_to, joined, size_of_axis, squeeze, unsqueeze
@@ -195,7 +195,7 @@ def _closed(step: _Step) -> ModelProto:
     if step.trips:
         kept.append(helper.make_tensor_value_info(step.trips, TensorProto.INT64, []))
     replace_all(graph.input, kept)
-    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
+    set_metadata(proto, KEY, None)
     return proto
 
 

@@ -13,8 +13,8 @@ from onnx import ValueInfoProto, helper
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.streaming.plan import CannotStream, Frames, Reason
+from passes.types import signature
 from passes.types.value_types import dims_of
-from passes.verify import signature
 from passes.verify.executor import Array, Ended, Feeds
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints

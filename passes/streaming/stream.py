@@ -21,7 +21,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, replace_all, set_metadata
 from passes.ir.versions import FREE_INITIALIZERS, SCAN_8
 from passes.loops.form import LoopForm
 from passes.operators.cells import RECURRENT
@@ -294,7 +294,7 @@ def _proto(whole: Model, streamer: Streamer, plan: Plan, replaced: Mapping[str, 
     made = {name for node in kept for name in node.output}
     replace_all(graph.value_info, [value for value in graph.value_info if value.name not in made])
     _drop_others(proto, kept)
-    proto.metadata_props.add(key=KEY, value=plan.to_json())
+    set_metadata(proto, KEY, plan.to_json())
     return proto
 
 
@@ -318,10 +318,10 @@ def _initial(whole: Model, streamer: Streamer, plan: Plan) -> ModelProto | None:
 
 
 def _drop_others(proto: ModelProto, kept: Iterable[NodeProto]) -> None:
-    """Drop the initializers that none of these nodes reads, and an older description."""
+    """Drop the initializers that none of these nodes reads, and an older description of states."""
     unread = scoping.initializer_names(proto.graph) - scoping.all_reads(kept)
     drop_unread(proto.graph, unread, proto.ir_version < FREE_INITIALIZERS)
-    replace_all(proto.metadata_props, [one for one in proto.metadata_props if one.key != KEY])
+    set_metadata(proto, KEY, None)
 
 
 def _without_unread(proto: ModelProto, names: Collection[str]) -> None:

@@ -15,7 +15,7 @@ import onnx
 from onnx import ModelProto, external_data_helper
 
 from passes.ir.protos import copied
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Outcome

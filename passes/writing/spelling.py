@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 
-from passes.analysis.integers.exactness import Array as Array
 from passes.ir.versions import (
     AXES_ARE_INPUTS,
     REDUCED_AXES_ARE_INPUTS,
@@ -17,7 +16,8 @@ from passes.ir.versions import (
     SPLIT_COUNTS_OUTPUTS,
     ZERO_IS_A_SIZE,
 )
-from passes.onnxruntime.element_types import runs
+from passes.operators.element_types import runs
+from passes.operators.exactness import Array as Array
 from passes.types.value_types import FLOATS, Dims, dims_of
 
 

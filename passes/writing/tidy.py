@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-from passes.analysis.integers.exactness import Array
-from passes.analysis.integers.folding import MOST_ELEMENTS, folded
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constants import sparse_constant
+from passes.ir.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.ir.live import live
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.versions import IDENTITY_OF_SEQUENCES
+from passes.operators.exactness import Array
+from passes.operators.folding import MOST_ELEMENTS, folded
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.types.value_types import dims_of, is_static
 from passes.writing.author import Author, small
-from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 
 
 @dataclass

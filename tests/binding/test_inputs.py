@@ -23,7 +23,7 @@ from passes.commands.rewriting import Hoist, Lower
 from passes.errors import USAGE, WrongUsage
 from passes.reports.json_values import as_json
 from passes.testing import as_model
-from passes.verify.signature import describe
+from passes.types.signature import describe
 
 #: An input decides which branch runs, as in detectors of voices.
 DETECTOR = """<ir_version: 8, opset_import: ["" : 16]>

@@ -17,6 +17,8 @@ from passes.engine.plugins import BrokenRules, UnknownRule, load_rules, rule
 from passes.engine.schedules import SCHEDULES, Phase, Schedule, check_order, steps_of
 from passes.ir.model import Model
 
+ROOT = Path(rules.__file__).parent
+
 THIRD_PARTY = '''
 """Rules of somebody else."""
 
@@ -60,6 +62,16 @@ def test_the_built_in_rules_are_there() -> None:
     assert {"scan-8", "opset"} <= set(load_rules())
     assert rule("scan-8").name == "scan-8"
     assert load_rules() is load_rules()
+
+
+def test_a_rule_is_found_by_its_name_without_the_others() -> None:
+    """Where two files have one name, the rule is in the one that is imported."""
+    built_in = {name: one for name, one in load_rules().items() if one.is_built_in}
+    found = {name: plugins._modules()[name] for name in built_in}
+    assert found == {name: one.rewrite.__module__ for name, one in built_in.items()}
+    files = (*ROOT.rglob("*.py"), *(ROOT.parent / "converters").rglob("*.py"))
+    declared = [path for path in files if "\n@register(" in path.read_text()]
+    assert len(built_in) == len(declared)
 
 
 def test_every_rule_says_what_it_does() -> None:

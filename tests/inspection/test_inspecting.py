@@ -15,10 +15,10 @@ from passes import Inspection
 from passes.builds import schemas
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
-from passes.engine.selection import NothingMatches
 from passes.errors import BadModel
 from passes.inspection.inspecting import Wanted, inspect_model
 from passes.inspection.inspection import Answer, Group, Slice, Value
+from passes.ir.selection import NothingMatches
 from passes.session import Session
 from passes.testing import as_model
 

@@ -17,7 +17,7 @@ from passes.ir import scope
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm, Scanned
-from passes.verify.signature import describe
+from passes.types.signature import describe
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
 BODY = "body = step (float s, float e) => (float t, float o) { t = Add (s, e) o = Neg (t) }"

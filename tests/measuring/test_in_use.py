@@ -9,8 +9,8 @@ import pytest
 
 from passes.ir.model import Model
 from passes.measuring.measuring import Settings, _fed, in_use
+from passes.types.signature import inputs
 from passes.verify.inputs.draw import Drawer
-from passes.verify.signature import inputs
 from tests.written import changed
 
 Drawn = dict[str, npt.NDArray[np.float32]]

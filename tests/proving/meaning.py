@@ -24,7 +24,7 @@ from passes.proving.prover import outputs_of
 from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable
 from passes.proving.terms.term import Term
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor
 

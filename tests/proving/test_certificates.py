@@ -17,6 +17,7 @@ import pytest
 import passes
 from passes.builds import schemas
 from passes.chain import CannotCertify
+from passes.choices import CERTIFICATE
 from passes.ir.model import Model
 from passes.proving.certificates import certificate
 from passes.proving.certificates.certificate import BadCertificate, Certificate, digest
@@ -249,7 +250,7 @@ def test_the_metadata_of_an_outcome_has_it(tmp_path: Path) -> None:
             Certificate.read(certificate.embedded(after)).check(Model.load(path), after).is_proven
         )
     again = passes.upgrade(result.model, opset=23, verify=False)
-    assert all(one.key != certificate.KEY for one in again.model.metadata_props)
+    assert all(one.key != CERTIFICATE for one in again.model.metadata_props)
 
 
 def test_bound_inputs_have_no_certificate() -> None:

@@ -13,7 +13,7 @@ import passes
 from passes.streaming.chunks import Judge
 from passes.streaming.plan import KEY
 from passes.testing import as_model
-from passes.verify import signature
+from passes.types import signature
 
 GRU = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[batch,time,8] x, float[1,24,8] W, float[1,24,8] R, float[1,48] b)

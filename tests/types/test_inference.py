@@ -10,8 +10,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from passes.ir import scope
 from passes.types.inference import ValueTypes
 from passes.types.shape_inference import infer_shapes
+from passes.types.signature import describe_type
 from passes.types.value_types import dims_of, elem_type_of, is_known, tensor_type
-from passes.verify.signature import describe_type
 from tests.written import changed
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, parser
 
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.compare.exactness import recurs
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import Manner, Style, array, numpy_dtype

@@ -10,7 +10,6 @@ from typing import TypeVar
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.may_fail import may_go, may_run_unreached
 from passes.analysis.safety.shapes_fit import Known
@@ -19,6 +18,7 @@ from passes.ir.constants import Constants
 from passes.ir.scope import Scope
 from passes.ir.versions import FUNCTIONS_HAVE_TYPES
 from passes.loops.form import Kind, LoopForm
+from passes.operators.exactness import Array
 from passes.rule import Site, Slot
 from passes.types.value_types import Dims, dims_of, elem_type_of
 

@@ -10,13 +10,13 @@ from itertools import zip_longest
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
-from passes.choices import PROOF_BUDGET, Executors
+from passes.choices import CERTIFICATE, PROOF_BUDGET, Executors
 from passes.errors import BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import copied, set_metadata
 from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.judging import Executing, executed
@@ -28,8 +28,6 @@ from passes.reports.json_values import as_json, read_as
 from passes.tools import tools
 
 VERSION = 1
-#: The key of a certificate in the metadata of a model.
-KEY = "passes.certificate"
 _TOOLS = ("passes", "onnx", "numpy")
 
 
@@ -165,7 +163,7 @@ def _difference(stated: Any, own: Any, path: str = "") -> str:
 def digest(model: Model) -> str:
     """The SHA-256 of a model without certificate and doc strings, its weights by their values."""
     copy = copied(model.proto)
-    embed(copy, None)
+    set_metadata(copy, CERTIFICATE, None)
     for tensor in tensors(copy):
         value = model.read(tensor)
         content = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
@@ -186,18 +184,9 @@ def _clear(message: Message) -> None:
                 _clear(one)
 
 
-def embed(proto: ModelProto, certificate: Certificate | None) -> None:
-    """Give a model this certificate in place of the one that it has."""
-    if certificate is not None or any(one.key == KEY for one in proto.metadata_props):
-        kept = [one for one in proto.metadata_props if one.key != KEY]
-        replace_all(proto.metadata_props, kept)
-    if certificate is not None:
-        proto.metadata_props.add(key=KEY, value=certificate.to_json())
-
-
 def embedded(model: Model) -> str:
     """The certificate in the metadata of a model. Raises BadModel if it has none."""
-    found = [one.value for one in model.proto.metadata_props if one.key == KEY]
+    found = [one.value for one in model.proto.metadata_props if one.key == CERTIFICATE]
     if not found:
-        raise BadModel(f"there is no certificate in its metadata ({KEY})", file=model.file)
+        raise BadModel(f"there is no certificate in its metadata ({CERTIFICATE})", file=model.file)
     return found[0]

@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 
 from passes.ir.model import Model
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import Feeds
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints

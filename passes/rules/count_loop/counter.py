@@ -10,13 +10,13 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.conditions import Conditions
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.operators.comparisons import ORDERINGS
+from passes.operators.exactness import Array
 from passes.operators.functions import NUMPY
 from passes.rule import Site
 from passes.rules.count_loop.comparisons import Comparison, Comparisons

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
+from passes.ir.draft import BLOCKS, runs_in_blocks
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
@@ -21,7 +22,6 @@ from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
 from passes.rules.hoist.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
 from passes.writing.author import Author
-from passes.writing.draft import BLOCKS, runs_in_blocks
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

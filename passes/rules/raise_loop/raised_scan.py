@@ -15,7 +15,6 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import ScanOutput
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
@@ -26,6 +25,7 @@ from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_READS, handles_no_trips
+from passes.writing.scan_axes import write_scan
 
 
 @dataclass

@@ -17,6 +17,7 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
+from passes.ir.draft import ITERATION_KEY, ONE_BY_ONE
 from passes.ir.live import keep_nodes, live
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
@@ -30,7 +31,6 @@ from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import ITERATION_KEY, ONE_BY_ONE
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from onnx import TypeProto
 from passes.bodies.moving import place_rows, time_first
 from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
+from passes.ir.draft import BLOCKS
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit
 from passes.rules.recurrences.block_body import BlockBody, marked
@@ -18,7 +19,6 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import BLOCKS
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0

@@ -16,7 +16,6 @@ from passes.ir.live import live, orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
 from passes.rules.reroll.copies import Port
@@ -27,6 +26,7 @@ from passes.rules.reroll.step import Step, is_varying
 from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.scan_axes import write_scan
 from passes.writing.tidy import own, without_copies
 
 

@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import op_of
+from passes.operators.exactness import Array
 from passes.rule import Site
 from passes.rules.reroll.chain import Outer, Wire
 from passes.rules.reroll.flow import LEAF, Flow, Value

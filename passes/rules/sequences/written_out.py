@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from passes.analysis.bodies.context import context_of
+from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir.attributes import attribute
 from passes.ir.versions import AXES_ARE_INPUTS
 from passes.rule import Edit, Refused, Site

@@ -24,8 +24,9 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.bodies.iteration import SharedBody
 from passes.ir import scope as scoping
-from passes.ir.closed import close
+from passes.ir.boundary import close
 from passes.ir.constants import Constants
+from passes.ir.draft import drafts_of, nodes_of
 from passes.ir.external_data import byte_size
 from passes.ir.live import live
 from passes.ir.scope import MAIN, Scope
@@ -33,7 +34,6 @@ from passes.rule import Edit, Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, tensor_type
 from passes.writing.author import Author
-from passes.writing.draft import drafts_of, nodes_of
 from passes.writing.tidy import finals_renamed
 
 

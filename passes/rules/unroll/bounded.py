@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from passes.analysis.integers.exactness import Array
-from passes.analysis.integers.folding import folded
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
+from passes.operators.exactness import Array
+from passes.operators.folding import folded
 from passes.rule import Claim, Edit, Limit, NothingToDo, Refused, Site
 from passes.rules.count_loop.count_loop import considers, count_loop
 from passes.rules.unroll.unrolling import Outputs, Unrolling

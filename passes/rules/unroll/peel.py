@@ -11,6 +11,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.choices import Peel
+from passes.ir.draft import ITERATION_KEY
 from passes.ir.operators import is_loop_9
 from passes.ir.protos import changed
 from passes.ir.versions import LESS_TAKES_INTEGERS
@@ -29,7 +30,6 @@ from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import ITERATION_KEY
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 
 

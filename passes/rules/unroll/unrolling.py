@@ -10,13 +10,13 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoPr
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
-from passes.analysis.integers.exactness import Array
 from passes.bodies.iteration import SharedBody, write_iteration
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import named, replace_all
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.operators.exactness import Array
 from passes.rule import Edit, Site
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling

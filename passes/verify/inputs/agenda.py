@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs.arrays import DYADIC, is_float
 from passes.verify.inputs.draw import Case, Drawer

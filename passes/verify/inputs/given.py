@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from passes.errors import PassesError
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import Array, Value
 from passes.verify.inputs import value_files
 from passes.verify.inputs.arrays import numpy_dtype

@@ -13,13 +13,13 @@ from passes.engine.rounds import Rewritten
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
 from passes.ir.scope import Key
+from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
 from passes.verify.inputs.draw import CannotDraw, Drawer, Hint
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.run_cost import RunCost
-from passes.verify.signature import inputs as signature_inputs
 
 _RUNS = 3
 _PER_SITE = 4

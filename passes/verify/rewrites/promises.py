@@ -7,17 +7,16 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto, helper
 
+from passes.engine.region import Region
 from passes.engine.rounds import Rewritten, Round
 from passes.ir.protos import copied
 from passes.ir.scope import Key
-from passes.verify.compare.promise import Promise
-from passes.verify.inputs.branches import cases_by_branch
+from passes.types.signature import inputs
 from passes.verify.inputs.draw import Case, Drawer, Hint
-from passes.verify.inputs.trip_counts import Counts, cases_by_count
+from passes.verify.inputs.goals import Counts, cases_by_branch, cases_by_count
+from passes.verify.requirements import Promise
 from passes.verify.rewrites.assumptions import VALID_INPUTS
 from passes.verify.rewrites.observe import key_of, node_at
-from passes.verify.rewrites.region import Region
-from passes.verify.signature import inputs
 
 #: The share of a region's time that is spent on seeking trip counts.
 _SHARE = 0.25
@@ -80,12 +79,17 @@ def _break(model: ModelProto, loops: Iterable[tuple[Key, Rewritten]]) -> None:
 
 
 def sought_for_region(
-    region: Region, rewritten: Rewritten, seed: int, seconds: float, base_dir: Path | None
+    region: Region,
+    rewritten: Rewritten,
+    hints: Mapping[str, Hint],
+    seed: int,
+    seconds: float,
+    base_dir: Path | None,
 ) -> list[Case]:
     """Cases in which the region's loop runs as often as is telling, or Ifs of what replaces it take
     both branches."""
     if rewritten.edit.claim.branches:
-        drawer = Drawer(tuple(inputs(region.after.graph)), seed, region.hints)
+        drawer = Drawer(tuple(inputs(region.after.graph)), seed, hints)
         return cases_by_branch(region.after, drawer, seconds=seconds * _SHARE, base_dir=base_dir)
     if rewritten.limit is None:
         return []
@@ -93,7 +97,7 @@ def sought_for_region(
         region.before,
         position_in_region(rewritten),
         rewritten,
-        region.hints,
+        hints,
         seed,
         seconds * _SHARE,
         base_dir,

@@ -12,20 +12,23 @@ from onnx import ModelProto, NodeProto
 
 from passes.choices import Verifying
 from passes.engine.full_check import Blamed, blamed
+from passes.engine.region import CannotCut, Region, cut
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.not_produced import Disagreement
 from passes.reports.report import Checked
 from passes.rule import Limit
+from passes.types.signature import inputs as signature_inputs
 from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
 from passes.verify.inputs.draw import Case, Drawer
-from passes.verify.inputs.hints import model_hints
+from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
 from passes.verify.rewrites.promises import (
@@ -38,12 +41,9 @@ from passes.verify.rewrites.promises import (
     sought_for_region,
     with_check,
 )
-from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.rewrites.uses import Uses
 from passes.verify.rewrites.weight_file import WeightFile
 from passes.verify.runtimes.comparing import Compared, compared
-from passes.verify.signature import inputs as signature_inputs
-from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 #: The part of the budget that regions may take; the whole model gets the rest.
@@ -275,13 +275,15 @@ class _Task:
         entered = rewritten.edit.claim.entered
         key = _identity(region, rewritten, promised)
         if key not in self.known:
+            place, ends = rewritten.place, region.before.graph.input
+            hints = hints_for(place.node, round_.model.opset_at(place.scope), ends, values)
             base_dir, assume = self.weights.base_dir, self.verifying.assume
             seed = self.verifying.seed
             most = self.left(_FOR_REGIONS)
             started = time.monotonic()
             found = verify(
                 Models(region.before, with_check(region, rewritten), base_dir),
-                Terms(
+                Requirements(
                     self.executors,
                     exact=rewritten.edit.exact,
                     reduction=rewritten.edit.claim.reduction,
@@ -291,9 +293,9 @@ class _Task:
                     non_empty=NON_EMPTY in assume,
                     inputs=Inputs(
                         seed,
-                        region.hints,
-                        sought=sought_for_region(region, rewritten, seed, budget, base_dir),
-                        accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
+                        hints,
+                        sought=sought_for_region(region, rewritten, hints, seed, budget, base_dir),
+                        accept=accepting((*assume, NON_EMPTY) if entered else assume, hints),
                     ),
                     limits=Limits(budget, max(0.0, most - budget), self.case_timeout),
                 ),
@@ -332,7 +334,7 @@ class _Task:
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
-            Terms(
+            Requirements(
                 executors,
                 exact=False,
                 reduction=max((claim.reduction for claim in claims), default=1),

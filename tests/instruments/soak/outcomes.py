@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from passes.ir.scope import graphs_below
-from passes.verify import signature
+from passes.types import signature
 from passes.verify.executor import CRASHED, GUESSED, CannotRun, Executor, ModelFailed, Outcome
 from tests.instruments.generate.feeds import SIZES, draw
 from tests.instruments.generate.model import Generated

@@ -11,9 +11,9 @@ from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import rule
+from passes.engine.region import cut
 from passes.ir.model import Model
 from passes.testing import as_model, assert_refused, assert_rewrite
-from passes.verify.rewrites.region import cut
 
 GOLDEN_MODELS = Path(__file__).parents[3] / "golden_models"
 FOLDING = {"rules": ("fold-constants",)}

@@ -20,11 +20,11 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir.model import Model
 from passes.session import Mismatch, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
-from passes.verify.compare.promise import Promise
+from passes.types.signature import inputs
 from passes.verify.inputs.draw import Case, Drawer
-from passes.verify.inputs.trip_counts import Counts, cases_by_count
+from passes.verify.inputs.goals import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.signature import inputs
+from passes.verify.requirements import Promise
 from tests.verification import verify
 from tests.written import changed
 

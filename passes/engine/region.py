@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from onnx import (
+    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -21,17 +24,13 @@ from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
-from passes.ir.closed import cut_out
+from passes.ir.boundary import cut_out
 from passes.ir.constants import Constants
 from passes.ir.names import Names
 from passes.ir.protos import copied
-from passes.ir.scope import Place, Scope
+from passes.ir.scope import Owner, Place, Scope
 from passes.rule import Site
-from passes.types.value_types import INFERRED, Dim, dims_of, is_known, tensor_type
-from passes.verify.executor import Value
-from passes.verify.inputs.draw import Hint
-from passes.verify.inputs.hints import hints_for
-from passes.verify.rewrites.likeness import digest_up_to_names
+from passes.types.value_types import INFERRED, Dim, dims_of, is_known, shapes_below, tensor_type
 
 
 class CannotCut(Exception):
@@ -40,25 +39,24 @@ class CannotCut(Exception):
 
 @dataclass(frozen=True)
 class Region:
-    """Both sides of an Edit as models with the same inputs and outputs, and input hints.
+    """Both sides of an Edit as models with the same inputs and outputs.
 
     `guessed`: inference knows no shape of some input, so what is drawn for it need not fit.
     """
 
     before: ModelProto
     after: ModelProto
-    hints: Mapping[str, Hint]
     guessed: bool = False
 
     def identity(self) -> bytes:
         """Equal for regions that differ in the names of values, nodes and symbolic dims at most."""
-        return b"".join(digest_up_to_names(side) for side in (self.before, self.after))
+        return b"".join(_digest_up_to_names(side) for side in (self.before, self.after))
 
 
 def cut(
     round_: Round,
     rewritten: Rewritten,
-    seen: Sequence[Mapping[str, Value]] = (),
+    seen: Sequence[Mapping[str, object]] = (),
     moved: Callable[[TensorProto], TensorProto] = lambda tensor: tensor,
 ) -> Region:
     """Cut a rewritten site out of the model before and after.
@@ -86,14 +84,9 @@ def cut(
     constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
     constants |= _fixed_of(round_, rewritten, {*reads, *constants})
     after = _model(round_.proto, top, after_it, map(moved, constants.values()), *ends)
-    opset = round_.model.opset(top.owner)
     known = [round_.types.of(place.scope, one.name) for one in inputs]
-    return Region(
-        before,
-        after,
-        hints_for(place.node, opset, inputs, seen),
-        guessed=not all(one is not None and _has_shape(one) for one in known),
-    )
+    guessed = not all(one is not None and _has_shape(one) for one in known)
+    return Region(before, after, guessed)
 
 
 def _context_renamed(rewritten: Rewritten) -> list[NodeProto]:
@@ -142,7 +135,7 @@ def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
 
 
 def _input(
-    round_: Round, scope: Scope, name: str, seen: Sequence[Mapping[str, Value]]
+    round_: Round, scope: Scope, name: str, seen: Sequence[Mapping[str, object]]
 ) -> ValueInfoProto:
     known = round_.types.of(scope, name)
     value = ValueInfoProto(name=name)
@@ -151,8 +144,7 @@ def _input(
         if _has_shape(known):
             return value
     sample = next((one[name] for one in seen if isinstance(one.get(name), np.ndarray)), None)
-    if sample is not None:
-        assert isinstance(sample, np.ndarray)
+    if isinstance(sample, np.ndarray):
         elem_type = helper.np_dtype_to_tensor_dtype(sample.dtype)
         value.type.CopyFrom(tensor_type(elem_type, (None,) * sample.ndim))
     return value
@@ -207,8 +199,74 @@ def _model(
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
-    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.closed`):
+    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.boundary`):
     both sides have the same ones, whether or not each reads them all."""
     graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
     position = int(top.key[0])
     return cut_out(model, graph, model.functions[position - 1] if position else None)
+
+
+def _digest_up_to_names(model: ModelProto) -> bytes:
+    """SHA-256, equal for models that differ in the names of values, nodes and symbolic dims at
+    most."""
+    copy = copied(model)
+    _anonymize(copy)
+    return hashlib.sha256(copy.SerializeToString(deterministic=True)).digest()
+
+
+def _anonymize(model: ModelProto) -> None:
+    """Number all values and nodes, so that only structure, types and constants are left."""
+    counter = itertools.count()
+    graph = model.graph
+    # no file has such names: a body may define a v1 of its own
+
+    def fresh(_: str) -> str:
+        return f"\0{next(counter)}"
+
+    mapping = {name: fresh(name) for name in _in_order(graph)}
+    for node in graph.node:
+        scoping.rename_free(node, mapping)
+        for position, name in enumerate(node.output):
+            node.output[position] = mapping.get(name, name)
+        for _, inner in scoping.subgraphs(node):
+            scoping.rename_all(inner, fresh)
+    ends: list[ValueInfoProto] = [*graph.input, *graph.output]
+    for value in ends:
+        value.name = mapping[value.name]
+    for tensor in graph.initializer:
+        tensor.name = mapping[tensor.name]
+    symbols: dict[str, str] = {}
+    for owner in scoping.graphs_below(graph):
+        _drop_labels(owner)
+        if isinstance(owner, GraphProto):
+            for value in (*owner.input, *owner.output, *owner.value_info):
+                _number_symbols(value.type, symbols)
+
+
+def _number_symbols(kind: TypeProto, symbols: dict[str, str]) -> None:
+    """Number the symbolic dims of a type; those that inference made up stay recognizable, as the
+    reference executor takes them for unknown."""
+    for dim in (dim for shape in shapes_below(kind) for dim in shape.dim):
+        symbol = str(dim.dim_param)  # bytes, where it is no UTF-8
+        if symbol:
+            made_up = INFERRED if symbol.startswith(INFERRED) else ""
+            dim.dim_param = symbols.setdefault(symbol, f"{made_up}\0{len(symbols)}")
+
+
+def _drop_labels(owner: Owner) -> None:
+    """Names, docs and metadata of a graph and its nodes: an Edit names them after its site."""
+    labelled: list[GraphProto | NodeProto] = [*owner.node]
+    if isinstance(owner, GraphProto):
+        labelled.append(owner)
+    for labelled_item in labelled:
+        labelled_item.ClearField("name")
+        labelled_item.ClearField("doc_string")
+        labelled_item.ClearField("metadata_props")
+
+
+def _in_order(graph: GraphProto) -> list[str]:
+    """The names of a region in an order that does not depend on them."""
+    names = scoping.input_names(graph) + [tensor.name for tensor in graph.initializer]
+    names += [name for node in graph.node for name in node.output if name]
+    names += [value.name for value in graph.output]
+    return list(dict.fromkeys(names))

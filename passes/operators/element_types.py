@@ -135,7 +135,7 @@ def signature(op_type: str, opset: int) -> Signature | None:
 
 @cache
 def _lacked() -> dict[str, dict[str, dict[str, str]]]:
-    table = files("passes.onnxruntime").joinpath("types.json").read_text("utf-8")
+    table = files("passes.operators").joinpath("types.json").read_text("utf-8")
     found: dict[str, dict[str, dict[str, str]]] = json.loads(table)
     return found
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 from onnx import NodeProto
 
+from passes.ir.draft import ITERATION_KEY, Draft, Pattern, drafts_of, nodes_of
 from passes.ir.names import Names
-from passes.writing.draft import ITERATION_KEY, Draft, Pattern, drafts_of, nodes_of
 
 BODY = """
 <ir_version: 10, opset_import: ["" : 21]>

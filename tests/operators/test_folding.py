@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passes.analysis.integers.affine import Ints, symbol_atom
-from passes.analysis.integers.folding import folded, result_of
+from passes.operators.folding import folded, result_of
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto
 
 import passes
-from passes.engine.selection import NothingMatches
 from passes.ir import scope
+from passes.ir.selection import NothingMatches
 from passes.testing import assert_rewrite
 
 SCAN_8 = Path(__file__).parents[2] / "golden_models" / "binary" / "gru.onnx"

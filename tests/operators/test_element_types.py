@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from passes import api
 from passes.choices import RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
-from passes.onnxruntime.element_types import runs, signature, wider
+from passes.operators.element_types import runs, signature, wider
 from passes.session import NotProduced, Result, Session
 from tests.instruments import measured_types
 
