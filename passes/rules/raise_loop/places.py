@@ -1,5 +1,5 @@
-"""The places of a Scan: the part of a tensor that all iterations read, with the proof that they stay
-inside it, and the layout of an output, into which operators after the loop are folded."""
+"""The places of a Scan: the part of a tensor that all iterations read, with the proof that they
+stay inside it, and the layout of an output, into which operators after the loop are folded."""
 
 from __future__ import annotations
 
