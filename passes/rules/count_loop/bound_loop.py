@@ -50,7 +50,7 @@ def bound_loop(site: Site) -> Edit:
         raise NothingToDo  # it is as small, or is known only at run time
     node = copied(site.node)
     node.input[0] = author.int(most)
-    return Edit((node,), tuple(author.constants), note=f"at most {most} iterations")
+    return author.edit(f"at most {most} iterations", [node])
 
 
 def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:

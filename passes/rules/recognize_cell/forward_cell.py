@@ -50,4 +50,4 @@ def forward_cell(site: Site) -> Edit:
     author.adopt([node])
     if rows:
         spelling.reversed_rows(author, node.output[0], [rows], axis=axis)
-    return Edit(tuple(author.nodes), tuple(author.constants), note="reads its rows in reverse")
+    return author.edit("reads its rows in reverse")
