@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from passes.errors import BadModel, PassesError
     from passes.inspection.inspection import Inspection
     from passes.proving.proof import Proof
-    from passes.report import Report
+    from passes.reports.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
     from passes.streaming.close import close
@@ -74,7 +74,7 @@ _HOMES = {
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
     "Inspection": "passes.inspection.inspection",
-    "Report": "passes.report",
+    "Report": "passes.reports.report",
     "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",

@@ -23,7 +23,7 @@ from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.protos import set_metadata
 from passes.not_produced import Mismatch, NotProduced, NotVerified
-from passes.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
+from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs

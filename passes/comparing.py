@@ -8,7 +8,7 @@ from dataclasses import replace
 from onnx import ModelProto
 
 from passes.ir.model import Model
-from passes.report import Checked
+from passes.reports.report import Checked
 from passes.session import Source, loaded
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Executor, Feeds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
-from passes.report import Report
+from passes.reports.report import Report
 from passes.verify.compare.verdicts import Failure
 
 

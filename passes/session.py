@@ -35,7 +35,7 @@ from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
 from passes.onnxruntime.releases import Release
-from passes.report import INVALID, Record, Report, Size
+from passes.reports.report import INVALID, Record, Report, Size
 
 if TYPE_CHECKING:
     from passes.commands.options import Options

@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy, as the comma
 from passes.verify.installed import OnnxRuntimeExecutor
 from tests.onnxruntime_at_hand import at_hand
 
-pytest_plugins = ["tests.pages.browsing"]
+pytest_plugins = ["tests.reports.pages.browsing"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,13 +85,12 @@ _SHARING = (
     "engine",
     "measuring",
     "onnxruntime",
-    "pages",
+    "reports",
     "rules",
     "streaming",
     "targets",
     "vectorize",
     "writing",
-    "test_advice",
     "test_exported",
     "test_golden",
     "test_optimize",

@@ -17,7 +17,7 @@ from passes.builds.task import CannotWrite, End, InTheWay, Task, is_same
 from passes.builds.work import Work
 
 if TYPE_CHECKING:
-    from passes.pages.batch import BatchPages
+    from passes.reports.pages.batch import BatchPages
 
 #: Takes work with its limits, and yields each with its row, or how it was ended.
 Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
@@ -80,7 +80,7 @@ class Batch:
         """The writer of the pages, or None if none are wanted."""
         if self.html is None:
             return None
-        from passes.pages.batch import BatchPages
+        from passes.reports.pages.batch import BatchPages
 
         return BatchPages(self.html, summary)
 

@@ -22,7 +22,7 @@ from passes.builds.task import End, Task
 from passes.engine import plugins
 from passes.errors import PassesError
 from passes.ir.save import replacing
-from passes.json_values import as_json
+from passes.reports.json_values import as_json
 from passes.tools import tools
 
 #: The form of the entries.

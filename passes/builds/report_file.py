@@ -13,10 +13,10 @@ from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE
-from passes.json_values import as_json, read_as
 from passes.measuring.measured import Measured
 from passes.proving.proof import Proof
-from passes.report import Advice, Checked, Record, Report, Size, Spent
+from passes.reports.json_values import as_json, read_as
+from passes.reports.report import Advice, Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
 from passes.tools import tools
 

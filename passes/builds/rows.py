@@ -12,8 +12,8 @@ from passes.builds.report_file import ReportFile
 from passes.builds.task import Done, End, Task
 from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED
-from passes.json_values import as_json
 from passes.proving.scope import Scope
+from passes.reports.json_values import as_json
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200

@@ -19,7 +19,7 @@ from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError, W
 if TYPE_CHECKING:
     from passes.measuring.measured import Measured
     from passes.not_produced import Disagreement
-    from passes.report import Report
+    from passes.reports.report import Report
     from passes.session import Progress, Result
     from passes.targets.findings import Checked
 
@@ -118,7 +118,7 @@ def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
     """What was done for one command, with what to do next in its report."""
     if done.report is None or done.end not in _ADVISED or len(task.pipeline.commands) > 1:
         return done
-    from passes.advice import advised
+    from passes.reports.advice import advised
 
     def gain(result: Result) -> float | None:
         return _measured(task, result, task.pipeline, say).gain

@@ -255,7 +255,7 @@ def _given(options: Check) -> list[str]:
 
 
 def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
-    from passes.json_values import as_json
+    from passes.reports.json_values import as_json
 
     report: dict[str, Any] = {
         "schema_version": 1,
@@ -278,7 +278,7 @@ def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
 def _matrix(model: Path, options: Check) -> bool:
     """Print the findings at every target, and return whether the model fits them all."""
     from passes.check import load_checked
-    from passes.columns import aligned
+    from passes.reports.columns import aligned
     from passes.targets.findings import check
     from passes.targets.profile import load, names
 
@@ -287,7 +287,7 @@ def _matrix(model: Path, options: Check) -> bool:
     lines = aligned([[name, _counts(checked)] for name, checked in every.items()])
     beside(options.json)("\n".join([f"{model}:", *lines]))
     if options.json is not None:
-        from passes.json_values import as_json
+        from passes.reports.json_values import as_json
 
         report: Mapping[str, Any] = {
             name: [asdict(finding) for finding in checked.findings]

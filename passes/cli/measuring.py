@@ -122,7 +122,7 @@ def _measure(before: Path, after: list[Path] | None, **given: Any) -> None:
     if options.json is not None:
         write(options.json, found.to_json())
     if options.html is not None:
-        from passes.pages.measured import as_html
+        from passes.reports.pages.measured import as_html
 
         write(options.html, as_html(found))
     if found.headline is None:

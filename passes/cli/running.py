@@ -29,7 +29,7 @@ from passes.errors import FAILED, MISMATCH, BadModel, DoesNotFit, PassesError, W
 if TYPE_CHECKING:
     from passes.builds.report_file import ReportFile
     from passes.commands.delivery import Delivery
-    from passes.report import Report
+    from passes.reports.report import Report
 
 Place = str | os.PathLike[str]
 #: The last sentence on why the program fails, and the files that it wrote.
@@ -197,8 +197,8 @@ def write_page(
     remedies: Sequence[str] = (),
 ) -> None:
     """Write the page of a report, or leave with a sentence why that cannot be."""
-    from passes.pages.page import page_of
-    from passes.pages.writing import as_html
+    from passes.reports.pages.page import page_of
+    from passes.reports.pages.writing import as_html
 
     write(path, named(as_html(page_of(report, remedies))))
 

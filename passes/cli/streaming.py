@@ -184,7 +184,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     from passes.builds.task import refuse_weights
     from passes.check import load_checked
     from passes.ir.save import check_target, save
-    from passes.report import Checked
+    from passes.reports.report import Checked
     from passes.streaming.chunks import Judge
     from passes.verify.inputs.given import load
 

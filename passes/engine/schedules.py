@@ -20,7 +20,7 @@ from passes.ir.versions import SCAN_8
 from passes.onnxruntime.releases import Release
 
 if TYPE_CHECKING:
-    from passes.report import Report
+    from passes.reports.report import Report
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Converting(Schedule):
         from passes.converters.model_limits import limits
         from passes.converters.stamp import newer_domains
         from passes.not_produced import NotProduced
-        from passes.report import Record
+        from passes.reports.report import Record
 
         asked, drop = options.ir_version, options.drop_metadata
         fitted = fit(original, proto, asked, exact=release is None, drop=drop)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from passes.advice import optimizing
 from passes.choices import Batch, RuleOptions
 from passes.commands.rewriting import Optimize
 from passes.engine.fixpoint import Engine
@@ -27,7 +26,8 @@ from passes.ir.places import Key, Place, is_loop
 from passes.loops.alike import Alike, alike
 from passes.onnxruntime.releases import Release
 from passes.operators.table import where
-from passes.report import Advice, Size
+from passes.reports.advice import optimizing
+from passes.reports.report import Advice, Size
 from passes.session import Source, loaded
 
 

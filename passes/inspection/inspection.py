@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from passes.report import Advice
+from passes.reports.report import Advice
 
 #: The version of the JSON file: a field may be added within it, none is removed or renamed.
 VERSION = 1

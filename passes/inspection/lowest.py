@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.ir.versions import OLDEST_OPSET
-from passes.report import Record
+from passes.reports.report import Record
 from passes.session import Session, Source, loaded
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from math import log
 from statistics import median, quantiles
 
-from passes.columns import aligned
+from passes.reports.columns import aligned
 
 #: From this exponent on, time grows faster than the sizes do.
 _FASTER = 1.25

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from passes.json_values import as_json
+from passes.reports.json_values import as_json
 
 #: The version of the JSON file: a field may be added within it, none is removed or renamed.
 VERSION = 1

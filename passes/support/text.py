@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from passes.columns import aligned
+from passes.reports.columns import aligned
 from passes.support.operators import KnownOperator
 
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from passes.advice import foreseen
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, with_sizes
 from passes.choices import DEFAULT_OPSET, LIFTED_BY, Form, Target
@@ -19,6 +18,7 @@ from passes.commands.registry import command_named
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.operators.cells import RECURRENT
+from passes.reports.advice import foreseen
 from passes.targets.deciding import deciding
 from passes.targets.findings import Checked, check
 from passes.targets.profile import Profile

@@ -21,7 +21,7 @@ from passes.builds.report_file import Ran
 from passes.builds.rows import Row
 from passes.commands.rewriting import Hoist, Lower
 from passes.errors import USAGE, WrongUsage
-from passes.json_values import as_json
+from passes.reports.json_values import as_json
 from passes.testing import as_model
 from passes.types.signature import describe
 

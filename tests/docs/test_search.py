@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.browsing import Opened
+from tests.reports.pages.browsing import Opened
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

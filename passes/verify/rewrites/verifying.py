@@ -17,7 +17,7 @@ from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.not_produced import Disagreement
-from passes.report import Checked
+from passes.reports.report import Checked
 from passes.rule import Limit
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.compare.table import NOT_LOADED

@@ -15,7 +15,7 @@ from onnx import ModelProto
 from passes import api
 from passes.errors import PassesError
 from passes.ir import scope as scoping
-from passes.report import Report
+from passes.reports.report import Report
 from passes.session import Mismatch, NotProduced, NotVerified, Result
 from passes.verify.executor import Executor
 from passes.verify.installed import OnnxRuntimeExecutor

@@ -19,7 +19,7 @@ from passes.commands.rewriting import Optimize
 from passes.errors import PassesError
 from passes.ir.model import Model
 from passes.not_produced import NotProduced
-from passes.report import Advice, Record, Report
+from passes.reports.report import Advice, Record, Report
 from passes.session import Result, Source
 from passes.targets.deciding import deciding
 

@@ -15,13 +15,13 @@ from passes.builds.report_file import ReportFile
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.ir.scope import subgraphs
-from passes.pages.drawing import Arrow, Box, shortened
-from passes.pages.lanes import lanes_of
-from passes.pages.page import Page, page_of
-from passes.pages.writing import as_html
+from passes.reports.pages.drawing import Arrow, Box, shortened
+from passes.reports.pages.lanes import lanes_of
+from passes.reports.pages.page import Page, page_of
+from passes.reports.pages.writing import as_html
 from passes.rule import RULES, Edit, NothingToDo, Rule, Site, nodes_of
 from passes.testing import as_model
-from tests.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after, report_of
+from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after, report_of
 
 FAST = {"executor": "reference", "verify_budget": 20}
 MOVED = """<ir_version: 8, opset_import: ["" : 18]>

@@ -9,7 +9,7 @@ from passes.commands.declaring import options_of
 from passes.commands.delivery import Delivery
 from passes.commands.registry import load_commands
 from passes.loops.alike import pattern_of
-from passes.report import Record
+from passes.reports.report import Record
 
 #: Places that are shown of a code.
 _MOST_SHOWN = 20

@@ -11,10 +11,10 @@ from passes.builds.report_file import Ran, ReportFile
 from passes.builds.task import End
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.pages.lanes import Lane, lanes_of
-from passes.pages.refusals import Refusals, grouped
-from passes.pages.trials import Table, table_of
-from passes.report import Checked, Size
+from passes.reports.pages.lanes import Lane, lanes_of
+from passes.reports.pages.refusals import Refusals, grouped
+from passes.reports.pages.trials import Table, table_of
+from passes.reports.report import Checked, Size
 from passes.targets.finding import described
 from passes.verify.reproducer import AFTER, BEFORE
 

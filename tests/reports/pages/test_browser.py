@@ -14,12 +14,12 @@ from passes.builds.pool import Limits
 from passes.builds.report_file import ReportFile
 from passes.builds.task import Task
 from passes.commands.pipeline import Pipeline
-from passes.pages.page import page_of
-from passes.pages.writing import as_html, write
+from passes.reports.pages.page import page_of
+from passes.reports.pages.writing import as_html, write
 from passes.testing import as_model
-from tests.pages.browsing import Opened
-from tests.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after
-from tests.pages.test_page import FAST, HOSTILE
+from tests.reports.pages.browsing import Opened
+from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after
+from tests.reports.pages.test_page import FAST, HOSTILE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from passes.loops.alike import pattern_of
-from passes.pages.drawing import shortened
-from passes.report import Checked, Record
+from passes.reports.pages.drawing import shortened
+from passes.reports.report import Checked, Record
 
 #: Rows that are shown; those that agree in all cases are the first to be left out.
 _MOST_ROWS = 150

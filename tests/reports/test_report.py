@@ -13,7 +13,7 @@ from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.places import loop_of, walk_model
 from passes.ir.scope import Place, Scope
-from passes.report import Checked, Record, Report, Size
+from passes.reports.report import Checked, Record, Report, Size
 from passes.rule import Edit, Refused, Rule
 from passes.verify.compare.compare import Alike, Errors
 from passes.verify.compare.verdicts import Tally, Verification

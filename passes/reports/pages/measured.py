@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from passes.measuring.measured import Measured, Row, seconds_text
-from passes.pages.writing import filled
+from passes.reports.pages.writing import filled
 
 #: The plot in units of its own: its size, and the margins around the axes.
 _WIDTH, _HEIGHT = 720, 360

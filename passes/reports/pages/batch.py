@@ -11,8 +11,8 @@ from urllib.parse import quote
 from passes.builds.report_file import ReportFile
 from passes.builds.rows import Row, Summary, proof_of
 from passes.builds.task import CannotWrite, End
-from passes.pages.page import page_of
-from passes.pages.writing import as_batch_html, as_html, write
+from passes.reports.pages.page import page_of
+from passes.reports.pages.writing import as_batch_html, as_html, write
 
 _LOOKS = {
     End.WRITTEN: "good",

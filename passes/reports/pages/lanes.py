@@ -20,8 +20,8 @@ from passes.loops.alike import pattern_of
 from passes.loops.form import Kind, LoopForm
 from passes.loops.structure import Structures
 from passes.operators.cells import RECURRENT
-from passes.pages.drawing import Drawing, Origins, Sketch, paired, shortened
-from passes.report import Record, summed
+from passes.reports.pages.drawing import Drawing, Origins, Sketch, paired, shortened
+from passes.reports.report import Record, summed
 from passes.rule import Site
 
 #: Nodes that one side of a lane draws, and all lanes of a page together.

@@ -11,7 +11,7 @@ import pytest
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED, USAGE
 from passes.testing import as_model
 from tests.called import called
-from tests.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain
+from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain
 
 FAST = ("--executor", "reference")
 BUILD = """

@@ -14,11 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from passes.measuring.measured import seconds_text
-from passes.pages.drawing import Drawing, shortened
-from passes.pages.page import Page
+from passes.reports.pages.drawing import Drawing, shortened
+from passes.reports.pages.page import Page
 
 if TYPE_CHECKING:
-    from passes.pages.batch import BatchPage
+    from passes.reports.pages.batch import BatchPage
 
 _CODE = re.compile(r"`([^`]+)`")
 _ASSETS = ("report.css", "report.js", "lanes.js", "dagre.min.js")
@@ -47,13 +47,13 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("passes.pages"),
+        loader=PackageLoader("passes.reports.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    assets = resources.files("passes.pages") / "assets"
+    assets = resources.files("passes.reports.pages") / "assets"
     texts = {name: (assets / name).read_text(encoding="utf-8") for name in _ASSETS}
     environment.globals["assets"] = texts
     environment.filters["data"] = _data
