@@ -13,8 +13,7 @@ from math import prod
 from onnx import GraphProto, helper
 
 from passes.converters.scan_8.batched_scan import BatchedScan, RowType
-from passes.converters.scan_8.ragged_batch import Ragged
-from passes.converters.scan_8.ragged_rows import Final
+from passes.converters.scan_8.ragged_batch import Final, Ragged
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.protos import copied, named

@@ -152,8 +152,7 @@ class _Converting(Schedule):
             NotProduced: it holds what that version cannot.
         """
         from passes.converters.ir_version import fit
-        from passes.converters.model_limits import limits
-        from passes.converters.stamp import newer_domains
+        from passes.converters.stamp import limits, newer_domains
         from passes.not_produced import NotProduced
         from passes.reports.report import Record
 

@@ -24,11 +24,14 @@ from passes.ir.protos import copied
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.selection import hand_on, is_meant
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.onnxruntime.bodies import (
+    fitting_depth,
+    too_deep,
+    with_explicit_conditions,
+    with_own_strings,
+)
 from passes.onnxruntime.dequantized import with_dequantized_apart
-from passes.onnxruntime.explicit_conditions import with_explicit_conditions
 from passes.onnxruntime.fitting_types import with_fitting_types
-from passes.onnxruntime.nesting import fitting_depth, too_deep
-from passes.onnxruntime.own_strings import with_own_strings
 from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)

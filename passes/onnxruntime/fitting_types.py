@@ -22,9 +22,9 @@ from passes.ir.attributes import attribute_proto, has_references
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
-from passes.onnxruntime.held_types import held_types
 from passes.operators.element_types import (
     Need,
+    held_types,
     needs_of,
     output_types_and_needs,
     signature,

@@ -1,4 +1,5 @@
-"""The element types of the inputs and outputs of an operator, at every version of it.
+"""The element types of the inputs and outputs of an operator, at every version of it, and those
+that a model holds.
 
 The operators' schemas define what is valid. What onnxruntime's CPU kernels lack of it was measured
 by loading a model of each operator and type in releases 1.18, 1.22 and 1.32 (which
@@ -10,15 +11,17 @@ An operator that is not listed there is assumed to have all kernels that it need
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from onnx import AttributeProto, NodeProto, TensorProto, defs
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, defs
 
 from passes.ir.constants import CONSTANT_TYPES
+from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.scope import Owner
 from passes.operators.table import where
 
 _NAMES = {name.lower(): number for name, number in TensorProto.DataType.items()}
@@ -248,3 +251,54 @@ def declared_type(node: NodeProto) -> int:
         if op_of(node) == "Constant" and attribute.name in CONSTANT_TYPES:
             return CONSTANT_TYPES[attribute.name]
     return TensorProto.FLOAT if op_of(node) == "ConstantOfShape" else 0
+
+
+def held_types(model: Model) -> frozenset[int]:
+    """The element types of all tensors of a model, and perhaps some more.
+
+    They come in with inputs, weights and nodes of other domains, all declared, and from ops that
+    choose one.
+    """
+    held: set[int] = set()
+    for (owner, graphs), (_, operators) in zip(model.graphs, model.operators, strict=True):
+        opset = model.opset(owner)
+        chosen = {op: _chosen(op, opset) for op in operators}
+        held.update(*filter(None, chosen.values()))
+        choosing = {op for op, types in chosen.items() if types is None}
+        for graph in graphs:
+            held.update(_declared(graph))
+            nodes = graph.node[:] if choosing else ()
+            held.update(declared_type(node) for node in nodes if op_of(node) in choosing)
+    return frozenset(held)
+
+
+def _declared(owner: Owner) -> Iterator[int]:
+    values = [*owner.value_info]
+    if isinstance(owner, GraphProto):
+        values += [*owner.input, *owner.output]
+        yield from (tensor.data_type for tensor in owner.initializer)
+        yield from (sparse.values.data_type for sparse in owner.sparse_initializer)
+    for value in values:
+        yield from _elem_types(value.type)
+
+
+def _elem_types(type_: TypeProto) -> Iterator[int]:
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        yield type_.tensor_type.elem_type
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _elem_types(getattr(type_, kind).elem_type)
+
+
+@cache
+def _chosen(op: str, opset: int) -> frozenset[int] | None:
+    """Return the types that an op produces and that none of its inputs has; None if an attribute
+    chooses them."""
+    known = signature(op, opset)
+    if known is None:
+        return None
+    fed = {formal.variable for formal in known.inputs}
+    free = [formal.valid for formal in known.outputs if formal.variable not in fed]
+    if any(len(valid) != 1 for valid in free):
+        return None
+    return frozenset[int]().union(*free)

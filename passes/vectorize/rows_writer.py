@@ -17,7 +17,7 @@ from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_ty
 from passes.vectorize.rows import Rows
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.writer import Writer
+from passes.writing.spelling import Writer
 
 
 @dataclass(frozen=True)

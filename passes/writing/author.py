@@ -26,7 +26,7 @@ from passes.ir.operators import op_of
 from passes.operators.folding import MOST_ELEMENTS
 from passes.rule import Site
 from passes.writing.purposes import Extra, Purpose
-from passes.writing.writer import Array, Writer, content
+from passes.writing.spelling import Array, Writer, content
 
 
 class Author(Writer):

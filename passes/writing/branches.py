@@ -13,9 +13,8 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoPr
 from passes.ir.draft import ITERATION_KEY
 from passes.operators.exactness import Array
 from passes.writing.author import Author
-from passes.writing.body_outputs import without_copies
 from passes.writing.purposes import Purpose
-from passes.writing.tidy import Tidy
+from passes.writing.tidy import Tidy, without_copies
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constants import sparse_constant
 from passes.ir.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.ir.live import live
+from passes.ir.operators import op_of
 from passes.ir.protos import copied
+from passes.ir.versions import IDENTITY_OF_SEQUENCES
 from passes.operators.exactness import Array
 from passes.operators.folding import MOST_ELEMENTS, folded
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.types.value_types import dims_of, is_static
 from passes.writing.author import Author, small
-from passes.writing.finals import finals_renamed
 
 
 @dataclass
@@ -145,3 +146,67 @@ def _tag(draft: Draft) -> str | None:
     node = draft.pattern.rest
     known = (entry.value for entry in node.metadata_props if entry.key == ITERATION_KEY)
     return draft.tag or next(known, None)
+
+
+def finals_renamed(drafts: list[Draft], keep: Collection[str]) -> list[Draft]:
+    """The nodes without the Identities that write a name of `keep` which their source may take."""
+    passed = [
+        identity
+        for identity in drafts
+        if identity.pattern.op == "Identity" and identity.output[0] in keep
+    ]
+    producers = _producers(drafts, {identity.input[0] for identity in passed} - set(keep))
+    renamed: dict[str, str] = {}
+    gone = set()
+    for identity in passed:
+        source = identity.input[0]
+        if source in producers and source not in renamed:
+            renamed[source] = identity.output[0]
+            gone.add(id(identity))
+    if not renamed:
+        return drafts
+    first = min(producers[name] for name in renamed)  # nothing before it reads them
+    for draft in drafts[first:]:
+        draft.rename(renamed)
+        draft.output = [renamed.get(name, name) for name in draft.output]
+    return [draft for draft in drafts if id(draft) not in gone]
+
+
+def _producers(drafts: Sequence[Draft], names: set[str]) -> dict[str, int]:
+    """Return the positions of the producers of these values; most are near the end."""
+    found: dict[str, int] = {}
+    for position in range(len(drafts) - 1, -1, -1):
+        if len(found) == len(names):
+            break
+        found.update((name, position) for name in drafts[position].output if name in names)
+    return found
+
+
+def own(author: Author, name: str, value: ValueInfoProto) -> str:
+    """A body's output, from a node of its own; before sequences, Identity takes only tensors."""
+    if value.type.HasField("sequence_type") and author.opset < IDENTITY_OF_SEQUENCES:
+        return name
+    return author.op("Identity", name, outputs=[author.fresh("out")])
+
+
+def without_copies(
+    nodes: Sequence[NodeProto], outputs: Sequence[str]
+) -> tuple[list[NodeProto], list[str]]:
+    """The nodes and outputs of a body without the Identities that `own` wrote needlessly: for a
+    value that a node of the body computes, and that is no other output.
+
+    A Constant does not count: onnxruntime makes an initializer of it.
+    """
+    producers = {name for node in nodes if op_of(node) != "Constant" for name in node.output}
+    copies = {node.output[0]: node.input[0] for node in nodes if op_of(node) == "Identity"}
+    listed = set(outputs)
+    gone: set[str] = set()
+    results = []
+    for name in outputs:
+        source = copies.get(name, "")
+        if source in producers and source not in listed:
+            gone.add(name)
+            listed.add(source)
+            name = source
+        results.append(name)
+    return [node for node in nodes if gone.isdisjoint(node.output)], results

@@ -13,8 +13,8 @@ from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.attention.attention_form import check_floats
 from passes.rules.attention.kernel_form import KernelForm
 from passes.rules.attention.kernel_loop import KernelLoop
+from passes.rules.recurrences.forms import MatrixForm
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.plan import Stage, stages
 from passes.types.value_types import elem_type_of
 

@@ -9,8 +9,8 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
-from passes.bodies.body_rows import element_type
 from passes.bodies.raised_body import RaisedBody
+from passes.bodies.time_body import element_type
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE

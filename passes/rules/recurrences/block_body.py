@@ -23,9 +23,8 @@ from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.recurrences import element_steps, matrix_steps
 from passes.rules.recurrences.decays import Decay
-from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import Prepared
-from passes.rules.recurrences.layout import Writer
+from passes.rules.recurrences.forms import ElementForm
+from passes.rules.recurrences.layout import Prepared, Writer
 from passes.rules.recurrences.plan import Form, Stage
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer

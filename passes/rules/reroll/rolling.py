@@ -20,15 +20,14 @@ from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
 from passes.rules.reroll.copies import Port
 from passes.rules.reroll.flow import names_read
-from passes.rules.reroll.kinds import Kinds
 from passes.rules.reroll.results import Joined, Results, moved
-from passes.rules.reroll.slices import Slicing
+from passes.rules.reroll.slices import Kinds, Slicing
 from passes.rules.reroll.step import Step, is_varying
 from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import own, without_copies
 from passes.writing.scan_axes import write_scan
+from passes.writing.tidy import own, without_copies
 
 
 class FirstDiffers(Exception):

@@ -19,8 +19,7 @@ from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
 from passes.rule import Edit, NothingToDo, Site, nodes_of, register
-from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inlining import inlined
+from passes.rules.simplify.inlining import InferredBranch, inlined
 from passes.types.value_types import elem_type_of
 
 #: Ops that only move data, of any size.

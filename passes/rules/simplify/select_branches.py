@@ -12,8 +12,7 @@ from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
 from passes.operators.element_types import runs
 from passes.rule import Edit, Refused, Site, nodes_of, register
-from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inlining import chosen, unpacked
+from passes.rules.simplify.inlining import InferredBranch, chosen, unpacked
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author

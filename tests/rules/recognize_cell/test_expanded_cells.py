@@ -12,7 +12,7 @@ import pytest
 import passes
 from passes.session import Result
 from passes.testing import as_model
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 from tests.rules.expand_cell.test_expand_cell import (
     ACTIVATIONS,
     COMBINATIONS,
