@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, TypeProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.imports import all_imports
 from passes.ir.operators import is_onnx_domain
+from passes.ir.places import all_imports
 from passes.ir.versions import FREE_INITIALIZERS
 
 

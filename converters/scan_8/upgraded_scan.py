@@ -213,10 +213,10 @@ class UpgradedScan:
         def none(inner: Author) -> Results:
             return Results(idle_outputs(inner, self.site, scan))
 
-        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
         types = [state.type(scan.batch) for state in scan.states]
         types += [element.type(scan.batch, scan.time) for element in scan.elements]
-        either(self.author, condition, branches, self.outputs, types, purpose=HANDLE_NOTHING)
+        branches = Branch("some", some), Branch("none", none, extra=True)
+        either(self.author, condition, *branches, self.outputs, types, purpose=HANDLE_NOTHING)
 
     def _where_some_run(self, author: Author, lengths: Lengths | None) -> Lengths | None:
         """The lengths, not all of which are 0."""

@@ -20,8 +20,7 @@ from passes.engine.site import Site
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.scope import output_names, scopes
-from passes.types.declarations import declarations, without_sizes, write_sizes
-from passes.types.inference import ValueTypes
+from passes.types.inference import ValueTypes, declarations, without_sizes, write_sizes
 from passes.types.value_types import Dim, Dims, dims_of, shapes_below
 
 

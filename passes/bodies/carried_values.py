@@ -9,10 +9,10 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.bodies.nested_graphs import collects_strings
 from passes.ir import scope as scoping
+from passes.ir.boundary import return_copy
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import live
 from passes.ir.operators import op_of
-from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied, drop_at, replace_all
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm

@@ -11,15 +11,14 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, he
 
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import is_definite, symbol_of_rows
-from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
-from passes.analysis.trip_count.trip_count import TripCount
+from passes.analysis.trip_count.trip_count import TripCount, is_guarded_by_if, least_size
 from passes.ir import scope as scoping
+from passes.ir.boundary import own_outputs
 from passes.ir.constants import Constants
 from passes.ir.draft import ONE_BY_ONE, runs_in_blocks
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
-from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned

@@ -9,7 +9,7 @@ from passes.analysis.integers.integers import Integers
 from passes.engine.site import Site
 from passes.ir.model import Model
 from passes.ir.protos import copied
-from passes.types.declarations import declarations, without_sizes
+from passes.types.inference import declarations, without_sizes
 from passes.types.signature import describe_type
 
 

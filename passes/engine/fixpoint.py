@@ -17,9 +17,9 @@ from passes.engine.sweep import Sweep
 from passes.engine.template import Templates
 from passes.errors import PassesError
 from passes.ir import scope as scoping
-from passes.ir.imports import import_contrib
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.ir.scope import Place
 from passes.rule import Rule

@@ -12,8 +12,8 @@ from passes.engine.rounds import Rewritten, Round
 from passes.engine.splicing import splice
 from passes.errors import BadModel
 from passes.ir import scope as scoping
-from passes.ir.imports import import_contrib
 from passes.ir.model import Model
+from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection

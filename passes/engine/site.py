@@ -14,7 +14,7 @@ from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 from passes.choices import LIFTED_BY, Lifts, RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
-from passes.ir.closed import Outer
+from passes.ir.boundary import Outer
 from passes.ir.constants import Constants
 from passes.ir.graph_index import GraphIndex
 from passes.ir.model import Model
@@ -137,8 +137,8 @@ class Site:
         return self._constants.value(name)
 
     def outer(self, name: str, most: float = math.inf) -> Outer:
-        """The declaration of a value for `passes.ir.closed`: the tensor of a small constant, of at
-        most `most` elements, else its type."""
+        """The declaration of a value in a graph that captures it: the tensor of a constant of
+        at most `most` elements, else its type."""
         fixed = self.constant(name)
         if fixed is not None and fixed.size <= most:
             return numpy_helper.from_array(fixed, name)

@@ -1,34 +1,46 @@
-"""Looks at the loops and Ifs of a model, and asks the rules about each kind of them once."""
+"""Looks at the loops and Ifs of a model, at types, trip counts and sizes, and asks the rules about
+each kind of them once."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from onnx import TypeProto, defs
+
+from passes.analysis.bodies import body_facts
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.choices import Batch, RuleOptions
 from passes.commands.rewriting import Optimize
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import load_rules, rule
 from passes.engine.schedules import SCHEDULES, UPGRADE
+from passes.ir.selection import NothingMatches, matches
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
-from passes.errors import nearest
-from passes.inspection.facts import group_of
-from passes.inspection.inspection import VERSION, Answer, Inspection
+from passes.errors import BadModel, ChosenByCaller, nearest
+from passes.inspection.inspection import VERSION, Answer, Group, Inspection, Slice, Value
+from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.model import Model
+from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.places import Key, Place, is_loop
-from passes.ir.selection import NothingMatches, matches
+from passes.ir.places import Key, Place, Scope, is_loop
 from passes.loops.alike import Alike, alike
+from passes.loops.form import LoopForm
+from passes.loops.parts import Collected, Scanned
 from passes.onnxruntime.releases import Release
 from passes.operators.table import where
 from passes.reports.advice import optimizing
 from passes.reports.report import Advice, Size
+from passes.rule import Site
 from passes.session import Source, loaded
+from passes.types.value_types import INFERRED
+from passes.types.signature import describe_type
 
 
 @dataclass(frozen=True)
@@ -254,3 +266,67 @@ def _names(schedules: Iterable[str]) -> list[str]:
     names = dict.fromkeys(name for schedule in schedules for name in SCHEDULES[schedule].rules)
     known = load_rules()
     return [name for name in names if name in known and name not in UPGRADE.rules]
+
+
+_MADE_UP = re.compile(rf"{INFERRED}\d+")
+
+
+def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) -> Group:
+    """Return the facts about a group, whose rules gave these answers.
+
+    Raises:
+        BadModel: the form of a loop is invalid.
+    """
+    first = alike.first
+    opset = model.opset_at(first.scope)
+    graphs = [graph for _, graph in scoping.subgraphs(first.node)]
+    captured = dict.fromkeys(name for graph in graphs for name in scoping.captures(graph))
+    group = Group(
+        pattern=alike.pattern,
+        paths=alike.paths,
+        above=above,
+        op=op_of(first.node),
+        version=defs.get_schema(op_of(first.node), opset).since_version,
+        opset=opset,
+        nodes=sum(len(below.node) for graph in graphs for below in scoping.graphs_below(graph)),
+        captured=tuple(_value(model, first.scope, name) for name in captured),
+        answers=answers,
+    )
+    return _looked_into(model, alike, group) if is_loop(first.node) else group
+
+
+def _looked_into(model: Model, alike: Alike, group: Group) -> Group:
+    (body,) = alike.first.scope.inner(alike.first.index)
+    try:
+        forms = [LoopForm.from_node(place.node, group.opset) for place in alike.places]
+    except ChosenByCaller as error:
+        return replace(group, trip_counts=("?",), unreadable=error.sentence)
+    except BadModel as error:
+        raise error.at(path=group.paths[0], file=model.file) from error
+    form = forms[0]
+    trips = [_trip_count(model, place, one) for place, one in zip(alike.places, forms, strict=True)]
+    return replace(
+        group,
+        trip_counts=tuple(dict.fromkeys(trips)),
+        lengths=bool(form.lengths),
+        carried=tuple(_value(model, body, one.body_input) for one in form.carried),
+        scanned=tuple(_slice(model, body, one.body_input, one) for one in form.scanned),
+        collected=tuple(_slice(model, body, one.body_output, one) for one in form.collected),
+        recurrences=tuple(tuple(sorted(names)) for names in body_facts.recurrences(form)),
+        invariant_nodes=len(body_facts.invariant_nodes(form)),
+    )
+
+
+def _trip_count(model: Model, place: Place, form: LoopForm) -> str:
+    opset = model.opset_at(place.scope)
+    return str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
+
+
+def _value(model: Model, scope: Scope, name: str) -> Value:
+    known = describe_type(model.types.of(scope, name) or TypeProto())
+    return Value(name, _MADE_UP.sub("?", known))
+
+
+def _slice(model: Model, body: Scope, name: str, how: Scanned | Collected) -> Slice:
+    value = _value(model, body, name)
+    return Slice(value.name, value.type, how.axis, how.reversed)

@@ -11,7 +11,6 @@ from onnx import NodeProto, defs, helper
 
 from passes.analysis.integers.integer_ops import FOLLOWED
 from passes.analysis.sizes.sizes_through import has_size
-from passes.check.wording import element
 from passes.converters import table
 from passes.converters.document import told
 from passes.converters.steps import STEPS, Refusal, Step, StepDown
@@ -37,6 +36,7 @@ from passes.support.operators import (
 )
 from passes.targets import profile
 from passes.targets.findings import unsupported
+from passes.types.value_types import element
 from passes.vectorize import TABLE as BATCHED
 from passes.verify.reference import ops as _kernels
 from passes.verify.reference.control_flow.table import CONTROL_FLOW

@@ -10,8 +10,7 @@ from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
 

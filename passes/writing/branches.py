@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -53,22 +53,25 @@ class Cleaning:
 def either(
     author: Author,
     condition: str,
-    branches: Mapping[str, Branch],
+    then: Branch,
+    other: Branch,
     outputs: Sequence[str],
     types: Sequence[TypeProto | None],
     *,
     purpose: Purpose | None = None,
     cleaning: Cleaning | None = None,
     iteration: str = "",
+    other_first: bool = False,
 ) -> None:
     """Write an If with these `outputs`, whose types both branches declare where they are known.
 
-    `branches` are `then_branch` and `else_branch`, written in their order; with `cleaning`, copies,
+    `then` is written before the `other` branch, unless that comes first; with `cleaning`, copies,
     constants and unread nodes in them are removed. `purpose` is that of the If. `iteration` names
     the one that it holds: it stays even if it is unread, since it might fail.
     """
     node = NodeProto(op_type="If", input=[condition], output=outputs)
-    for attribute, branch in branches.items():
+    branches = [("then_branch", then), ("else_branch", other)]
+    for attribute, branch in reversed(branches) if other_first else branches:
         with author.serving(purpose) if purpose and branch.extra else nullcontext():
             inner = author.inside("/".join(filter(None, (author.prefix, branch.label))))
         results = branch.write(inner)

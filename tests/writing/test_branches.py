@@ -51,8 +51,8 @@ def checked(author: Author) -> onnx.NodeProto:
 
 def test_branches_declare_what_they_give_and_hold_only_what_is_read() -> None:
     author = Author(17, Names(["x", "c", "y"]), "it")
-    branches = {"then_branch": Branch("some", doubled), "else_branch": Branch("none", same, True)}
-    either(author, "c", branches, ["y"], [PAIR], purpose=HANDLE_NO_TRIPS)
+    branches = Branch("some", doubled), Branch("none", same, extra=True)
+    either(author, "c", *branches, ["y"], [PAIR], purpose=HANDLE_NO_TRIPS)
     node = checked(author)
     then, other = (graph for _, graph in subgraphs(node))
     assert [node.op_type for node in then.node] == ["Add", "Mul"]
@@ -67,9 +67,9 @@ def test_branches_declare_what_they_give_and_hold_only_what_is_read() -> None:
 
 def test_a_branch_that_is_cleaned_hands_on_what_is_around_it_by_an_identity() -> None:
     author = Author(17, Names(["x", "c", "y"]), "it")
-    branches = {"then_branch": Branch("run", doubled), "else_branch": Branch("skip", handed_on)}
+    branches = Branch("run", doubled), Branch("skip", handed_on)
     cleaning = Cleaning(lambda name: None, lambda name: None)
-    either(author, "c", branches, ["y"], [PAIR], cleaning=cleaning, iteration="it3")
+    either(author, "c", *branches, ["y"], [PAIR], cleaning=cleaning, iteration="it3")
     node = checked(author)
     assert {entry.key: entry.value for entry in node.metadata_props} == {"passes.iteration": "it3"}
     (only,) = dict(subgraphs(node))["else_branch"].node

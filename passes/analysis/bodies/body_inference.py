@@ -13,7 +13,7 @@ from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
-from passes.ir.closed import Outer, close
+from passes.ir.boundary import Outer, close
 from passes.ir.model import Model
 from passes.ir.places import imports_of, scopes
 from passes.ir.protos import drop_at

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import NodeProto, helper
 
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.integers.affine import Ints
 from passes.analysis.integers.computed import Computed
 from passes.analysis.integers.integer_ops import FOLLOWED, is_settled

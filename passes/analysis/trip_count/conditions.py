@@ -8,11 +8,11 @@ from functools import partial
 
 from onnx import NodeProto
 
-from passes.ir.conditions import conjuncts, is_true
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.scope import Scope
 from passes.loops.form import LoopForm
+from passes.loops.parts import conjuncts, is_true
 from passes.rule import Site
 
 

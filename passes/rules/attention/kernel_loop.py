@@ -13,8 +13,8 @@ from passes.bodies.moving import Outside, cleaned
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
-from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
+from passes.ir.places import CONTRIB
 from passes.rule import Edit
 from passes.rules.attention.kernel_form import KernelForm
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term

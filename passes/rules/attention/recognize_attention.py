@@ -7,8 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto, TensorProto, ValueInfoProto
 
 from passes.bodies.time_body import TimeBody
-from passes.ir.imports import CONTRIB
 from passes.ir.operators import is_scan_9, op_of
+from passes.ir.places import CONTRIB
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.attention.attention_form import check_floats
 from passes.rules.attention.kernel_form import KernelForm

@@ -50,16 +50,14 @@ class WrittenScan:
             state = inner.op("Identity", replace(self, author=inner)._initial())
             return Results([spelling.filled(inner, shape, TensorProto.FLOAT, 0), state])
 
-        branches = {
-            "then_branch": Branch(
-                "steps", lambda inner: Results(replace(self, author=inner)._scan())
-            ),
-            "else_branch": Branch("no_step", no_step),
-        }
+        def scan(inner: Author) -> Results:
+            return Results(replace(self, author=inner)._scan())
+
         sizes = (form.steps, width), (form.states, form.rows, form.columns)
         types = [tensor_type(TensorProto.FLOAT, (form.batch, *size)) for size in sizes]
         steps = spelling.scalar_size(author, query, 1)
-        either(author, author.op("Greater", steps, author.int(0)), branches, outputs, types)
+        some = author.op("Greater", steps, author.int(0))
+        either(author, some, Branch("steps", scan), Branch("no_step", no_step), outputs, types)
 
     def _scan(self) -> list[str]:
         """The output and the last state."""

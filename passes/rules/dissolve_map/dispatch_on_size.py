@@ -48,12 +48,11 @@ def up_to(body: TimeBody, edit: Edit, limit: int) -> Edit | None:
         return None
     author = Author.at(site, "scan")
     size = spelling.scalar_size(author, *place)
-    branches = {
-        "else_branch": Branch("small", _copied(edit.nodes, edit.initializers, outputs)),
-        "then_branch": Branch("large", _copied([site.node], (), outputs)),
-    }
+    large = Branch("large", _copied([site.node], (), outputs))
+    small = Branch("small", _copied(edit.nodes, edit.initializers, outputs))
     condition = author.op("Greater", size, author.int(limit))
-    either(author, condition, branches, list(outputs), list(outputs.values()))
+    names, kinds = list(outputs), list(outputs.values())
+    either(author, condition, large, small, names, kinds, other_first=True)
     return replace(
         edit,
         nodes=tuple(author.nodes),

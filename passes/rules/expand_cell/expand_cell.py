@@ -168,13 +168,10 @@ class Expansion:
         with author.serving(HANDLE_NOTHING):
             count = spelling.squeeze(author, self._count, 0)
             runs = author.op("Greater", count, author.int(0))
-        branches = {
-            "then_branch": Branch("steps", steps),
-            "else_branch": Branch("no_steps", no_steps, extra=True),
-        }
+        branches = Branch("steps", steps), Branch("no_steps", no_steps, extra=True)
         dims = self._sizes(form.steps, len(form.directions), form.rows, form.hidden)
         types = [tensor_type(form.elem_type, one) for one in self._named(dims)]
-        either(author, runs, branches, outputs, types, purpose=HANDLE_NOTHING)
+        either(author, runs, *branches, outputs, types, purpose=HANDLE_NOTHING)
         return asked
 
     @cached_property

@@ -151,10 +151,12 @@ def write_guard(
     either(
         author,
         condition,
-        {"else_branch": Branch("none", none, extra=True), "then_branch": Branch("some", some)},
+        Branch("some", some),
+        Branch("none", none, extra=True),
         [value.outside for value in values],
         types,
         purpose=purpose,
+        other_first=True,
     )
     return [ValueInfoProto(name=value.outside, type=value.certain) for value in values]
 

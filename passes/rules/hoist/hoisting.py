@@ -11,8 +11,8 @@ from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 from passes.analysis.bodies.nested_graphs import NestedGraph, remember
 from passes.bodies.iteration import retyped
 from passes.ir import scope as scoping
+from passes.ir.boundary import keep_outputs
 from passes.ir.constants import sparse_constant
-from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import copied, named, replace_all
 from passes.ir.scope import Owner
 from passes.rule import Site, Slot

@@ -9,11 +9,11 @@ from functools import cached_property
 from onnx import NodeProto
 
 from passes.analysis.integers.integer_ops import is_settled
-from passes.analysis.integers.plain_gemm import addend, is_plain
 from passes.ir.attributes import attribute
 from passes.ir.live import dependents
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
+from passes.operators.functions import gemm_addend, is_plain_gemm
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
 
@@ -130,7 +130,7 @@ class Sums:
             if position is not None and self._adds_early(self.nodes[position]):
                 gemms[name] = position
         independent = [name for name in terms if name not in self.dependent]
-        independent += [addend(self.nodes[position]) for position in gemms.values()]
+        independent += [gemm_addend(self.nodes[position]) for position in gemms.values()]
         dependent = [name for name in terms if name in self.dependent]
         return Sum(
             (*sorted([*nodes, *gemms.values()]),), (*independent,), (*dependent,), frozenset(gemms)
@@ -138,8 +138,9 @@ class Sums:
 
     def _adds_early(self, node: NodeProto) -> bool:
         """Return whether a node is a plain Gemm of which only the product is dependent."""
-        if op_of(node) != "Gemm" or not is_settled(node):
+        if op_of(node) != "Gemm" or not is_settled(node) or not is_plain_gemm(node):
             return False
         turned = attribute(node, "transB", 0) and node.input[1] in self.dependent
-        independent = bool(addend(node)) and addend(node) not in self.dependent
-        return independent and is_plain(node) and not turned and node.output[0] in self.dependent
+        added = gemm_addend(node)
+        independent = bool(added) and added not in self.dependent
+        return independent and not turned and node.output[0] in self.dependent

@@ -382,8 +382,8 @@ class RaisedScan:
         purpose = handles_no_trips(if_empty=trips.runs_if_non_empty)
         with author.serving(purpose):
             condition = trips.condition(author)
-        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
-        either(author, condition, branches, outputs, types, purpose=purpose)
+        branches = Branch("some", some), Branch("none", none, extra=True)
+        either(author, condition, *branches, outputs, types, purpose=purpose)
 
     def _refuse_known_length(self) -> None:
         """Before opset 11 an If has the shape of one branch: refuse collected sizes that are

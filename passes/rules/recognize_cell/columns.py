@@ -13,8 +13,7 @@ from passes.analysis.integers.integer_ops import FOLLOWED, Reading, ints_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute, attributes, has_references
-from passes.ir.operators import called_key, op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, called_key, op_of
 from passes.rule import Refused
 from passes.types.value_types import Dims, dims_of, elem_type_of
 

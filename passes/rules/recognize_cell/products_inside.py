@@ -12,9 +12,8 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
 from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute, attributes, has_references, number
-from passes.ir.operators import called_key, op_of
+from passes.ir.operators import Registry, called_key, op_of
 from passes.ir.protos import copied, replace_all
-from passes.ir.registry import Registry
 from passes.loops.form import Scanned
 from passes.rule import Edit
 from passes.types.value_types import dims_of, elem_type_of

@@ -91,9 +91,9 @@ class CellWriter:
         """Write the operator in an If, with another branch for what it cannot run on."""
         kept = self.sizes.rows is None or self.ends is not None
         other = self._branch("other", self._scan) if kept else self._branch("none", self._nothing)
-        branches = {"then_branch": self._branch("some", self._operator), "else_branch": other}
+        some, outputs = self._branch("some", self._operator), list(map(_name, self.outputs))
         types = [tensor_type(*self._type(output)) for output in self.outputs]
-        either(self.author, condition, branches, list(map(_name, self.outputs)), types)
+        either(self.author, condition, some, other, outputs, types)
 
     def _branch(self, label: str, write: Callable[[Author, Names], None]) -> Branch:
         def named(inner: Author) -> Results:

@@ -180,11 +180,8 @@ class BlockBody:
             for name, value in zip(names, at_once(author).names, strict=True):
                 author.name_as(value, name)
             return ends
-        branches = {
-            "then_branch": Branch("at_once", at_once),
-            "else_branch": Branch("one_by_one", one_by_one),
-        }
-        either(author, spelling.both(author, checks), branches, names, types)
+        branches = Branch("at_once", at_once), Branch("one_by_one", one_by_one)
+        either(author, spelling.both(author, checks), *branches, names, types)
         return ends
 
     def _prepared(

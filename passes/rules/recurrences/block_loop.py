@@ -120,20 +120,14 @@ class BlockLoop:
             def without(last: Author) -> Results:
                 return Results([last.op("Identity", found[name]) for name in self._results])
 
-            branches = {
-                "then_branch": Branch("rest", with_rest),
-                "else_branch": Branch("no_rest", without),
-            }
-            either(inner, left, branches, results, self._types())
+            ways = Branch("rest", with_rest), Branch("no_rest", without)
+            either(inner, left, *ways, results, self._types())
             return Results(results)
 
         enough = author.op("Less", author.ints(self.block.length - 1), length.size)
         results = [author.fresh(name) for name in self._results]
-        branches = {
-            "then_branch": Branch("in_blocks", in_blocks),
-            "else_branch": Branch("one_by_one", one_by_one),
-        }
-        either(author, enough, branches, results, self._types())
+        ways = Branch("in_blocks", in_blocks), Branch("one_by_one", one_by_one)
+        either(author, enough, *ways, results, self._types())
         return dict(zip(self._results, results, strict=True))
 
     def _blocks(

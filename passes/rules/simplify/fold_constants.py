@@ -8,9 +8,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.computed import asks_for_sizes, static_sizes
 from passes.analysis.integers.decided import decided
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from onnx import NodeProto, TensorProto
 
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.bodies.liveness import dead_after_rewrite
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.integers.decided import decided
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import is_pure

@@ -24,7 +24,7 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.bodies.iteration import SharedBody
 from passes.ir import scope as scoping
-from passes.ir.closed import close
+from passes.ir.boundary import close
 from passes.ir.constants import Constants
 from passes.ir.draft import drafts_of, nodes_of
 from passes.ir.external_data import byte_size

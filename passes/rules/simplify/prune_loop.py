@@ -14,8 +14,8 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.bodies.carried_values import captured_state
 from passes.choices import Assumption
+from passes.ir.boundary import own_outputs
 from passes.ir.live import keep_nodes
-from passes.ir.own_outputs import own_outputs
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import LOOPS, Edit, NothingToDo, Refused, Site, register

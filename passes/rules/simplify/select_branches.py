@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.bodies.value_numbers import Numbering
 from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping

@@ -40,7 +40,8 @@ def either_way(
     either(
         author,
         condition,
-        {"then_branch": then, "else_branch": other},
+        then,
+        other,
         outputs.names,
         types,
         purpose=purpose,

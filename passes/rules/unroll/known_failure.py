@@ -15,7 +15,7 @@ from onnx import (
 )
 
 from passes.ir import scope as scoping
-from passes.ir.closed import close
+from passes.ir.boundary import close
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import imports_of

@@ -307,10 +307,8 @@ class Peeling(Unrolling):
         either(
             author,
             condition,
-            {
-                "then_branch": Branch("all", together, name="all"),
-                "else_branch": Branch("", lambda inner: Results([peeled]), name="alone"),
-            },
+            Branch("all", together, name="all"),
+            Branch("", lambda inner: Results([peeled]), name="alone"),
             [joined],
             [rows_type(self.site, self.form, collected)],
             purpose=HANDLE_NO_TRIPS,

@@ -115,11 +115,8 @@ class Interleaving:
         def ordered(inner: Author) -> str:
             return self._joined(inner, self._interleaved(inner, parts), tail, kind)
 
-        branches = {
-            "then_branch": _branch("ordered", ordered),
-            "else_branch": _branch("alone", lambda inner: inner.op("Identity", tail)),
-        }
-        either(author, some, branches, [name], [kind])
+        alone = _branch("alone", lambda inner: inner.op("Identity", tail))
+        either(author, some, _branch("ordered", ordered), alone, [name], [kind])
 
     def _interleaved(self, author: Author, parts: Sequence[str]) -> str:
         """Row r of copy c becomes row r * factor + c."""
@@ -134,11 +131,9 @@ class Interleaving:
     def _joined(self, author: Author, rows: str, tail: str, kind: TypeProto) -> str:
         condition = self.author.op("Less", self.author.int(0), self.rest)
         joined = author.fresh("if")
-        branches = {
-            "then_branch": _branch("both", lambda inner: inner.op("Concat", rows, tail, axis=0)),
-            "else_branch": _branch("one", lambda inner: inner.op("Identity", rows)),
-        }
-        either(author, condition, branches, [joined], [kind])
+        both = _branch("both", lambda inner: inner.op("Concat", rows, tail, axis=0))
+        one = _branch("one", lambda inner: inner.op("Identity", rows))
+        either(author, condition, both, one, [joined], [kind])
         return joined
 
 

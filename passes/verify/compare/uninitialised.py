@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.ir import scope as scoping
+from passes.ir.boundary import return_copy
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied
 
 _COLLECTED_BY_A_LOOP = 1  # after the condition and the carried values

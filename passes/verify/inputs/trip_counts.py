@@ -12,7 +12,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from passes.ir.protos import copied
-from passes.loops.reading import graph_of
+from passes.loops.parts import graph_of
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, ModelFailed
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
