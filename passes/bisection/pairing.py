@@ -23,8 +23,8 @@ from passes.ir.attributes import attribute
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.types.value_types import dims_of, elem_type_of, may_be_equal
 from passes.types import signature
+from passes.types.value_types import dims_of, elem_type_of, may_be_equal
 
 #: How sure it is that two values belong together.
 How = Literal["operator", "name", "operands", "output"]

@@ -20,7 +20,6 @@ from passes.commands.rewriting import Optimize
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import load_rules, rule
 from passes.engine.schedules import SCHEDULES, UPGRADE
-from passes.ir.selection import NothingMatches, matches
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import BadModel, ChosenByCaller, nearest
 from passes.inspection.inspection import VERSION, Answer, Group, Inspection, Slice, Value
@@ -30,6 +29,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, is_loop
+from passes.ir.selection import NothingMatches, matches
 from passes.loops.alike import Alike, alike
 from passes.loops.form import LoopForm
 from passes.loops.parts import Collected, Scanned
@@ -39,8 +39,8 @@ from passes.reports.advice import optimizing
 from passes.reports.report import Advice, Size
 from passes.rule import Site
 from passes.session import Source, loaded
-from passes.types.value_types import INFERRED
 from passes.types.signature import describe_type
+from passes.types.value_types import INFERRED
 
 
 @dataclass(frozen=True)

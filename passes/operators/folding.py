@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from passes.operators.exactness import Array
+from passes.ir.draft import Draft
 from passes.ir.operators import Registry, op_of
+from passes.operators.exactness import Array
 from passes.operators.functions import NUMPY
 from passes.operators.table import TRAITS
 from passes.operators.traits import Values
-from passes.ir.draft import Draft
 
 MOST_ELEMENTS = 64
 _WHOLE = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))

@@ -14,8 +14,8 @@ from passes.ir import scope
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import all_imports
-from passes.types.value_types import dims_of
 from passes.types import signature
+from passes.types.value_types import dims_of
 from passes.verify.compare import uninitialised
 from passes.verify.compare.coverage import endless_but_for_conditions, nearby, suspects, unreached
 from passes.verify.compare.error_bounds import ErrorBounds

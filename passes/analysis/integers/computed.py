@@ -8,13 +8,13 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.operators.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.rule import Site

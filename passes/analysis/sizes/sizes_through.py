@@ -10,13 +10,13 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine, single_of
-from passes.operators.exactness import Array
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.operators.contract import Joint, Number, Operands, Size, Sum
 from passes.operators.contracts import contract_of, has_contract
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
 from passes.types.value_types import Dims
