@@ -79,7 +79,7 @@ def _newer_attributes(op: str, opset: int, target: int) -> frozenset[str] | None
     return found
 
 
-@register("opset", considers=considers)
+@register("opset", considers=considers, converts=True)
 def rewrite(site: Site) -> Edit:
     """Bring a node to the target opset, one version of its op after the other.
 

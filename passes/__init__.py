@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
     from passes.comparing import compare
-    from passes.errors import BadModel, PassesError
+    from passes.errors import BadModel, Mismatch, NotProduced, NotVerified, PassesError
     from passes.inspection.inspection import Inspection
     from passes.proving.proof import Proof
     from passes.reports.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
-    from passes.session import Mismatch, NotProduced, NotVerified, Result
+    from passes.session import Result
     from passes.streaming.close import close
     from passes.streaming.stream import stream
     from passes.support.reading import known_operators
@@ -82,9 +82,9 @@ _HOMES = {
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
-    "Mismatch": "passes.session",
-    "NotProduced": "passes.session",
-    "NotVerified": "passes.session",
+    "Mismatch": "passes.errors",
+    "NotProduced": "passes.errors",
+    "NotVerified": "passes.errors",
     "Result": "passes.session",
 }
 

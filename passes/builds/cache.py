@@ -15,11 +15,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from passes import rule as rules
 from passes.builds.files import File, digest, files_of
 from passes.builds.report_file import Ran
 from passes.builds.rows import Row
 from passes.builds.task import End, Task
-from passes.engine import plugins
 from passes.errors import PassesError
 from passes.ir.save import replacing
 from passes.reports.json_values import as_json
@@ -176,7 +176,7 @@ def _plugins() -> list[str]:
 
     entries = [
         entry
-        for group in (plugins.GROUP, registry.GROUP, executors.GROUP)
+        for group in (rules.GROUP, registry.GROUP, executors.GROUP)
         for entry in metadata.entry_points(group=group)
     ]
     return sorted({f"{one.dist.name} {one.dist.version}" for one in entries if one.dist})

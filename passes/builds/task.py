@@ -17,10 +17,11 @@ from passes.commands.pipeline import Pipeline
 from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
+    from passes.errors import Disagreement
+    from passes.ir.save import Progress
     from passes.measuring.measured import Measured
-    from passes.not_produced import Disagreement
     from passes.reports.report import Report
-    from passes.session import Progress, Result
+    from passes.session import Result
     from passes.targets.findings import Checked
 
 
@@ -131,8 +132,8 @@ def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
 
 
 def _performed(task: Task, say: Progress | None) -> Done:
+    from passes.errors import Mismatch, NotProduced, NotVerified
     from passes.ir.save import check_target
-    from passes.not_produced import Mismatch, NotProduced, NotVerified
 
     try:
         target = task.expected()

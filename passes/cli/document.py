@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from passes.cli.explanation import LETTERS, LOOP_PARTS, SESSION_CODES
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES, Phase
-from passes.rule import Rule
+from passes.commands.schedules import SCHEDULES
+from passes.engine.schedules import Phase
+from passes.rule import Rule, load_rules
 
 _HEAD = """# The rules
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from passes.engine.plugins import load_rules
 from passes.errors import nearest
 from passes.proving.proof import CODES as PROOF_CODES
+from passes.rule import load_rules
 
 #: The parts of loops that each rule supports, which `tests.instruments.loop_parts` measures.
 LOOP_PARTS = Path(__file__).with_name("loop_parts.md")

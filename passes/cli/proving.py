@@ -114,7 +114,7 @@ def _prove(before: Path, after: Path, **given: Any) -> None:
     the operator at which the proof ended: such a model may still be right.
     """
     from passes.check import load_checked
-    from passes.not_produced import Disagreement
+    from passes.errors import Disagreement
     from passes.proving import judging
     from passes.proving.promises import Promises, bound
     from passes.verify.inputs.given import load

@@ -65,7 +65,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     from passes.builds.report_file import ReportFile
     from passes.check import load_checked
     from passes.comparing import compare_models
-    from passes.not_produced import Disagreement
+    from passes.errors import Disagreement
     from passes.reports.report import Checked, Report, Size
     from passes.verify.inputs.given import load
     from passes.verify.terms import Inputs, Limits, Terms
@@ -118,8 +118,8 @@ app.command("verify", short_help="Execute two models on the same inputs and comp
 @app.command("list")
 def list_rules() -> None:
     """List the rules."""
-    from passes.engine.plugins import load_rules
     from passes.reports.columns import aligned
+    from passes.rule import load_rules
 
     rules = sorted(load_rules().items())
     tell("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))

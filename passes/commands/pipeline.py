@@ -53,11 +53,9 @@ class Pipeline:
     def run(self, model: Source) -> Result:
         """Run the commands on a model, which is not changed, and verify the outcome. Raises what
         the commands raise."""
-        from passes.chain import Chain
-        from passes.session import session_of
+        from passes.session import Session
 
-        sessions = [session_of(options) for options in self.commands]
-        return Chain(sessions, self.dims, self.lenient).run(model)
+        return Session.of(self.commands, self.dims, lenient=self.lenient).run(model)
 
 
 def _options_of(step: Step) -> Options:

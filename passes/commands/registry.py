@@ -117,10 +117,10 @@ def function_of(
     declared: Any = options
 
     def run(model: Source, /, *_: _P.args, **keywords: _P.kwargs) -> Result:
-        from passes.session import session_of
+        from passes.session import Session
 
         refuse_unknown(name, declared, keywords)
-        return session_of(declared(**keywords)).run(model)
+        return Session.of([declared(**keywords)]).run(model)
 
     run.__name__ = run.__qualname__ = name
     run.__module__ = "passes"

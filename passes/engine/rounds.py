@@ -117,12 +117,14 @@ class Refusal:
 @dataclass
 class Round:
     """One pass over a model: `proto` is the outcome, the argument itself where nothing applied;
-    `seconds` is what each rule took."""
+    `target` is the opset that the model was converted to, if it was; `seconds` is what each rule
+    took."""
 
     model: Model
     types: ValueTypes
     proto: ModelProto
     rules: tuple[str, ...] = ()
+    target: int | None = None
     rewritten: list[Rewritten] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from steps_taken import proved, recorded
 
 from passes.converters import opset as rule
 from passes.converters.stamp import ir_version_for, stamp
-from passes.engine.memory import Memory
+from passes.engine.site import Memory
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names

@@ -7,7 +7,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.opset import considers, rewrite
-from passes.engine.fixpoint import Engine
+from passes.engine.rewriting import Engine
 from passes.engine.rounds import Round
 from passes.engine.template import Filled, Template, Templated
 from passes.ir.model import Model

@@ -13,10 +13,12 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from passes import api
-from passes.choices import RuleOptions, Verifying
-from passes.engine.schedules import SCHEDULES
+from passes.choices import Verifying
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
+from passes.errors import NotProduced
 from passes.operators.element_types import runs, signature, wider
-from passes.session import NotProduced, Result, Session
+from passes.session import Result, Session
 from tests.instruments import measured_types
 
 IR_OF = {8: 3, 9: 4, 13: 7, 19: 9, 21: 10, 23: 11, 25: 13, 26: 13, 28: 14}
@@ -156,7 +158,7 @@ def commands(**options: Any) -> dict[str, Command]:
     verifying = Verifying(options.get("executor", "both"), 20.0)
     checked = verifying if options.get("verify", True) else None
     for alone in ("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"):
-        found[alone] = Session(SCHEDULES[alone], None, RuleOptions(), checked).run
+        found[alone] = Session([Pass(SCHEDULES[alone])], checked).run
     return found
 
 

@@ -16,9 +16,9 @@ import pytest
 
 import passes
 from passes.builds import schemas
-from passes.chain import CannotCertify
 from passes.choices import CERTIFICATE
 from passes.ir.model import Model
+from passes.proving.asked import CannotCertify
 from passes.proving.certificates import certificate
 from passes.proving.certificates.certificate import BadCertificate, Certificate, digest
 from passes.proving.certificates.guide import Choices, DoesNotHold

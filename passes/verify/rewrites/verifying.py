@@ -14,9 +14,9 @@ from passes.choices import Verifying
 from passes.engine.full_check import Blamed, blamed
 from passes.engine.region import CannotCut, Region, cut
 from passes.engine.rounds import Rewritten, Round
+from passes.errors import Disagreement
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.not_produced import Disagreement
 from passes.reports.report import Checked
 from passes.rule import Limit
 from passes.types.signature import inputs as signature_inputs

@@ -84,7 +84,7 @@ def _run(
         seed(fault.module, fault.source)
     result = Run()
     try:
-        from passes.engine.plugins import load_rules
+        from passes.rule import load_rules
 
         load_rules()
     except BaseException:  # whatever the import of a mutant may raise
@@ -119,7 +119,8 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
         return streamed(path, verify=verify)
     from passes import session
     from passes.choices import Verifying
-    from passes.engine.schedules import SCHEDULES
+    from passes.commands.schedules import SCHEDULES
+    from passes.engine.outcome import Pass
     from passes.errors import PassesError
     from passes.testing import options_of
 
@@ -131,7 +132,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
     opset = int(said["opset"]) if "opset" in said else target.opset
     assume = options.assume
     verifying = Verifying("reference", budget=20, assume=assume) if verify else None
-    command = session.Session(SCHEDULES[target.pipeline], opset, options, verifying)
+    command = session.Session([Pass(SCHEDULES[target.pipeline], opset, options)], verifying)
     try:
         result = command.run(model)
     except session.Mismatch as error:

@@ -14,7 +14,8 @@ from onnx import ModelProto
 from passes import api
 from passes.binding.values import held
 from passes.choices import Batch, RuleOptions, Verifying
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Result, Session
 from tests.instruments.generate.feeds import SIZES, Feed
 
@@ -76,7 +77,7 @@ class Command:
         target = (
             self.opset if self.pipeline == "upgrade" else None
         )  # the others convert if they must
-        return Session(SCHEDULES[self.pipeline], target, options, verifying).run(model)
+        return Session([Pass(SCHEDULES[self.pipeline], target, options)], verifying).run(model)
 
 
 _FLAT = {"flat": True, "bounded": "select"}

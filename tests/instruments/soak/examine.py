@@ -13,10 +13,10 @@ from unittest.mock import patch
 from onnx import ModelProto
 
 from passes import api
-from passes.errors import PassesError
+from passes.errors import Mismatch, NotProduced, NotVerified, PassesError
 from passes.ir import scope as scoping
 from passes.reports.report import Report
-from passes.session import Mismatch, NotProduced, NotVerified, Result
+from passes.session import Result
 from passes.verify.executor import Executor
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
