@@ -13,8 +13,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
 from passes.analysis.bodies.context import held_to_declared
 from passes.choices import RuleOptions
 from passes.engine.rounds import Refusal, Rewritten, Round
-from passes.engine.site import Memory
-from passes.engine.template import Filled, Templated, Templates, likeness
+from passes.engine.template import Templates, likeness
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
@@ -23,6 +22,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied, named, replace_all
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.selection import hand_on, is_meant
+from passes.ir.site import Memory
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.bodies import (
     fitting_depth,
@@ -32,7 +32,7 @@ from passes.onnxruntime.bodies import (
 )
 from passes.onnxruntime.dequantized import with_dequantized_apart
 from passes.onnxruntime.fitting_types import with_fitting_types
-from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
+from passes.rule import BrokenRule, Edit, Filled, NothingToDo, Refused, Rule, Site, Templated
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from passes.choices import LIFTED_BY, Lifts
 from passes.engine.rounds import Refusal, Rewritten
-from passes.engine.site import TOO_OLD
 from passes.errors import count
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
+from passes.ir.site import TOO_OLD
 from passes.loops.alike import pattern_of
 from passes.measuring.measured import Measured
 from passes.proving.proof import Proof

@@ -10,7 +10,6 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.computed import Computed
-from passes.engine.site import Site
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.model import Model
@@ -18,6 +17,7 @@ from passes.ir.names import Names
 from passes.ir.operators import Operation, Registry, op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
+from passes.ir.site import Site
 from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of, where
 from passes.operators.traits import Values
