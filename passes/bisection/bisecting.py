@@ -22,8 +22,7 @@ from passes.ir.names import Names
 from passes.ir.protos import copied
 from passes.session import Source, loaded
 from passes.verify.compare.compare import Comparison, compare
-from passes.verify.compare.strictness import NEAR, NEAR_ELSEWHERE
-from passes.verify.compare.tolerance import ulp_errors
+from passes.verify.compare.tolerance import NEAR, NEAR_ELSEWHERE, ulp_errors
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Ended, Executor, Feeds, Outcome, Value
@@ -31,7 +30,7 @@ from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
 from passes.verify.reference.value_types import type_of
-from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
 #: Bytes of values that are held, by default.
@@ -95,7 +94,7 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
     with executors(search.executor) as chosen:
         sides = Models(before.proto, other, before.base_dir, after.base_dir)
         inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
-        terms = Terms(
+        terms = Requirements(
             chosen,
             exact=search.exact,
             inputs=inputs,
@@ -114,7 +113,7 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
         return _Bisector(sides, search, chosen, found.failure).result()
 
 
-def _plain_failure(sides: Models, terms: Terms) -> Failure | None:
+def _plain_failure(sides: Models, terms: Requirements) -> Failure | None:
     """A case in which the outputs differ by far more than roundings carry, and few values are equal
     by chance; that needs no look at the arithmetic, which takes long."""
     telling = replace(terms.inputs, accept=lambda one: not one.exact and one.kind in _TELLING)
@@ -250,7 +249,7 @@ class _Bisector:
         shown, failure = [], None
         for executor in chosen:
             inputs = Inputs(given=[cut.feeds], most=1)
-            terms = Terms(
+            terms = Requirements(
                 [executor], exact=self.search.exact, inputs=inputs, limits=Limits(_PER_PAIR)
             )
             found = verify(Models(cut.before, cut.after), terms)

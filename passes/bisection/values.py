@@ -13,8 +13,7 @@ import numpy as np
 
 from passes.bisection.trace import REPEATS, Instance, Trace, digest, instance
 from passes.ir.operators import op_of
-from passes.verify.compare.strictness import NEAR
-from passes.verify.compare.tolerance import Tolerance, unequal
+from passes.verify.compare.tolerance import NEAR, Tolerance, unequal
 from passes.verify.executor import Array, Value
 from passes.verify.inputs.arrays import is_float
 

@@ -68,7 +68,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     from passes.errors import Disagreement
     from passes.reports.report import Checked, Report, Size
     from passes.verify.inputs.given import load
-    from passes.verify.terms import Inputs, Limits, Terms
+    from passes.verify.requirements import Inputs, Limits, Requirements
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
@@ -76,7 +76,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         check_reports((options.json, options.html), (before, after, *filter(None, [inputs])))
         old, new = (load_checked(path)[0] for path in (before, after))
         own = () if inputs is None else (load(inputs, old.proto),)
-        terms = Terms(
+        terms = Requirements(
             (),
             exact=options.exact,
             inputs=Inputs(options.seed, given=own),

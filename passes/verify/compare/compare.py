@@ -11,6 +11,7 @@ import numpy as np
 
 from passes.verify.compare.tolerance import (
     BITS,
+    VALUES,
     Tolerance,
     absolute_errors,
     bits,
@@ -65,7 +66,6 @@ class Errors:
 
 
 NO_ERRORS = Errors()
-VALUES = Tolerance("values")
 
 
 @dataclass(frozen=True)

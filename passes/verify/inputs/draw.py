@@ -19,9 +19,8 @@ from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs import arrays as draw_arrays
 from passes.verify.inputs import dims as draw_dims
 from passes.verify.inputs.arrays import INT_STYLES, Manner, is_float, specials
-from passes.verify.inputs.dims import InputDims
+from passes.verify.inputs.dims import InputDims, Needs
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
-from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
 from passes.verify.inputs.uses import Uses, are_indices
 

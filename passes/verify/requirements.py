@@ -1,4 +1,4 @@
-"""The subject of a verification, and its terms."""
+"""The subject of a verification, and what it requires."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.verify.compare.promise import Promise
 from passes.verify.executor import Executor, Feeds
 from passes.verify.inputs.draw import Case, Hint
 from passes.verify.inputs.lessons import Lessons
@@ -54,8 +53,21 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """The terms on which a rewrite is verified.
+class Promise:
+    """A user's promise about the inputs, as originals (`models`) that fail if it is broken.
+
+    There the rewritten model may fail too, or report it in the output `check`, a bool; if the
+    inputs are assumed to be valid (`silent`) it may answer anything. It may never fail elsewhere.
+    """
+
+    models: Sequence[ModelProto]
+    check: str = ""
+    silent: bool = False
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What is required of a rewrite, and how it is verified.
 
     `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
     data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
