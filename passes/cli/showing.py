@@ -62,11 +62,11 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
     compared.
     """
-    from passes.builds.report_file import ReportFile
     from passes.check import load_checked
     from passes.comparing import compare_models
     from passes.errors import Disagreement
     from passes.reports.report import Checked, Report, Size
+    from passes.reports.report_file import ReportFile
     from passes.verify.inputs.given import load
     from passes.verify.requirements import Inputs, Limits, Requirements
 
@@ -118,7 +118,7 @@ app.command("verify", short_help="Execute two models on the same inputs and comp
 @app.command("list")
 def list_rules() -> None:
     """List the rules."""
-    from passes.reports.columns import aligned
+    from passes.reports.words import aligned
     from passes.rule import load_rules
 
     rules = sorted(load_rules().items())

@@ -13,7 +13,7 @@ from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
 from passes.operators.cells import RECURRENT
-from passes.targets.finding import Finding
+from passes.reports.report import Finding
 from passes.targets.profile import OperatorSupport, Profile
 from passes.types.value_types import elem_type_of, element
 
