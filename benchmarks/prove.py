@@ -15,7 +15,7 @@ from passes.ir.model import Model
 from passes.proving.prover import Proof, prove
 from passes.verify import verification
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.terms import Limits, Models, Terms
+from passes.verify.requirements import Limits, Models, Requirements
 
 Pair = tuple[ModelProto, ModelProto]
 _GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -59,7 +59,7 @@ def _prove(pairs: Sequence[Pair]) -> None:
 
 def _execute(pairs: Sequence[Pair]) -> None:
     limits = Limits(budget=_SECONDS)
-    terms = Terms([ReferenceExecutor()], exact=False, lenient=True, limits=limits)
+    terms = Requirements([ReferenceExecutor()], exact=False, lenient=True, limits=limits)
     for before, after in pairs:
         verification.verify(Models(before, after), terms)
 

@@ -8,8 +8,7 @@ from onnx import NodeProto
 
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.onnxruntime.element_types import needs_of, signature
-from passes.onnxruntime.held_types import held_types
+from passes.operators.element_types import held_types, needs_of, signature
 from passes.rule import Considers, Edit, NothingToDo, Site, register
 from passes.types.value_types import elem_type_of
 

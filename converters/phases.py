@@ -9,8 +9,7 @@ from onnx import ModelProto, NodeProto
 
 from passes.choices import RuleOptions
 from passes.converters.ir_version import fit
-from passes.converters.model_limits import limits
-from passes.converters.stamp import newer_domains, stamp
+from passes.converters.stamp import limits, newer_domains, stamp
 from passes.engine.rounds import Round
 from passes.errors import NotProduced
 from passes.ir import scope as scoping

@@ -1,14 +1,15 @@
-"""Sets the opset imports and the IR version of a model once every node is converted."""
+"""Sets the opset imports and the IR version of a model once every node is converted, and finds
+types of its own inputs and outputs that an older opset lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
+from onnx import FunctionProto, ModelProto, OperatorSetIdProto, TypeProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.imports import all_imports
 from passes.ir.operators import is_onnx_domain
+from passes.ir.places import all_imports
 from passes.ir.versions import FREE_INITIALIZERS
 
 
@@ -74,3 +75,31 @@ def _set(imports: Iterable[OperatorSetIdProto], target: int) -> None:
     for entry in imports:
         if is_onnx_domain(entry.domain):
             entry.version = target
+
+
+_SEQUENCES, _OPTIONALS = 11, 15
+
+
+def limits(model: ModelProto, target: int) -> list[str]:
+    """Sentences on the inputs and outputs of the main graph that `target` cannot declare."""
+    found = []
+    for what, values in (("input", model.graph.input), ("output", model.graph.output)):
+        for value in values:
+            for kind, opset in _needed(value.type):
+                if target < opset:
+                    found.append(
+                        f"the {what} {value.name!r} is {kind}, which came with opset {opset}"
+                    )
+                    break
+    return found
+
+
+def _needed(type_: TypeProto) -> Iterator[tuple[str, int]]:
+    """Yield the kinds of a type, and the first opset with operators for it; of nested ones the
+    newest first."""
+    if type_.HasField("optional_type"):
+        yield "an optional", _OPTIONALS
+        yield from _needed(type_.optional_type.elem_type)
+    if type_.HasField("sequence_type"):
+        yield "a sequence", _SEQUENCES
+        yield from _needed(type_.sequence_type.elem_type)

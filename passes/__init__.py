@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         upgrade,
     )
     from passes.bisection.bisecting import bisect
-    from passes.builds.building import run
+    from passes.builds.batch import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
     from passes.comparing import compare
@@ -64,7 +64,7 @@ _HOMES = {
     "unroll": "passes.api",
     "upgrade": "passes.api",
     "bisect": "passes.bisection.bisecting",
-    "run": "passes.builds.building",
+    "run": "passes.builds.batch",
     "check_target": "passes.targets.checking",
     "compare": "passes.comparing",
     "close": "passes.streaming.close",

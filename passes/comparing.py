@@ -14,8 +14,8 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Executor, Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors, is_runtime
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.runtimes.comparing import compared
-from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 
@@ -42,7 +42,7 @@ def compare(
         NoExecutor: onnxruntime is asked for, and not installed.
         NoRuntime: the runtime of that name is not installed.
     """
-    terms = Terms(
+    terms = Requirements(
         (),
         exact=exact,
         inputs=Inputs(seed, given=() if inputs is None else (inputs,)),
@@ -52,7 +52,7 @@ def compare(
     return Checked.of(compare_models(loaded(before)[0], loaded(after)[0], executor, terms))
 
 
-def compare_models(before: Model, after: Model, executor: str, terms: Terms) -> Verification:
+def compare_models(before: Model, after: Model, executor: str, terms: Requirements) -> Verification:
     """The verification of two valid models, on terms that name no executors and no hints."""
     inputs = replace(terms.inputs, hints=model_hints(before))
 

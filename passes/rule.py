@@ -7,17 +7,18 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
+from onnx import AttributeProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
-from passes.engine.site import Refused, Site, Slot
 from passes.errors import PassesError, WrongUsage, nearest
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.protos import replace_all
+from passes.ir.site import Refused, Site, Slot
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.writing.purposes import Extra
 
@@ -121,6 +122,94 @@ class Edit:
     extras: tuple[Extra, ...] = ()
     claim: Claim = Claim()
     regroups: bool = False
+
+
+#: A constant, as a tensor of the graph that a site lies in.
+FixedInput = Callable[[Site], TensorProto]
+
+
+@dataclass(frozen=True)
+class Template:
+    """The same rewrite for every node that is alike.
+
+    Each of the new inputs is a position among the `count` old ones, the name "" of an omitted one,
+    or a constant; of the outputs the first `outputs` stay, which are not all if it `drops` some.
+    `fixed` are the positions of old inputs that must be the same constant.
+    """
+
+    op: str
+    attributes: tuple[AttributeProto, ...]
+    count: int
+    inputs: tuple[int | str | FixedInput, ...]
+    outputs: int
+    drops: bool
+    note: str
+    exact: bool
+    fixed: tuple[int, ...] = ()
+
+    def at(self, site: Site) -> Filled:
+        """The template for the graph that a site lies in."""
+        inputs: list[int | str] = []
+        tensors: list[TensorProto] = []
+        for source in self.inputs:
+            if callable(source):
+                tensors.append(source(site))
+                inputs.append(tensors[-1].name)
+            else:
+                inputs.append(source)
+        return Filled(self, tuple(inputs), tuple(tensors))
+
+    @cached_property
+    def appends(self) -> bool:
+        """True if the old inputs stay, with all new ones after them."""
+        return self.inputs[: self.count] == tuple(range(self.count))
+
+
+@dataclass(frozen=True)
+class Templated(Edit):
+    """An Edit that is the same for all nodes that are alike."""
+
+    template: Template | None = None
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A template, and the tensors of a graph that it reads."""
+
+    template: Template
+    inputs: tuple[int | str, ...]
+    tensors: tuple[TensorProto, ...]
+
+    @property
+    def note(self) -> str:
+        """The description of the rewrite in the report."""
+        return self.template.note
+
+    @property
+    def exact(self) -> bool:
+        """True if the same arithmetic runs, as of an Edit."""
+        return self.template.exact
+
+    def write(self, node: NodeProto) -> None:
+        """Rewrite a node in place; what stays is not touched, for speed."""
+        template = self.template
+        node.ClearField("attribute")
+        if not template.appends:
+            old = node.input[:]
+            new = [old[source] if isinstance(source, int) else source for source in self.inputs]
+            replace_all(node.input, new)
+        if template.drops:
+            del node.output[template.outputs :]
+        node.MergeFrom(self._news)
+
+    @cached_property
+    def _news(self) -> NodeProto:
+        """What every node gets: the operator, its attributes, and inputs after the old ones."""
+        template = self.template
+        more = self.inputs[template.count :] if template.appends else ()
+        return NodeProto(
+            op_type=template.op, attribute=template.attributes, input=[str(name) for name in more]
+        )
 
 
 Rewrite = Callable[[Site], Edit]

@@ -66,7 +66,7 @@ def assumed(model: ModelProto) -> tuple[str, ...]:
 
 def verifying(path: Path, assume: tuple[str, ...]) -> Verifying:
     inputs = path.with_name(f"{path.name.split('.')[0]}.inputs.npz")
-    return Verifying(budget=8, inputs=str(inputs) if inputs.exists() else None, assume=assume)
+    return Verifying(budget=3, inputs=str(inputs) if inputs.exists() else None, assume=assume)
 
 
 def holds_scan_8(model: ModelProto) -> bool:
@@ -118,7 +118,7 @@ def test_answers_the_same(command: str, path: Path) -> None:
     ],
 )
 def test_answers_the_same_when_optimized(path: Path, also: str) -> None:
-    """By `optimize`, and by one of the others, in turn; the soak runs them all.
+    """By `optimize`, and by one of the others, in turn, if the model is small: no exporter's.
 
     From what a Scan-8 is upgraded to: the upgrade itself is verified by its own tests.
     """
@@ -130,7 +130,7 @@ def test_answers_the_same_when_optimized(path: Path, also: str) -> None:
             return
         model = upgraded
     verified = {model.SerializeToString(deterministic=True)}
-    for command in ("optimize", also):
+    for command in ("optimize",) if "exported" in path.parts else ("optimize", also):
         after = outcome(command, model, assume)
         said = b"" if after is None else after.SerializeToString(deterministic=True)
         if after is not None and said not in verified:

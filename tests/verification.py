@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from passes.verify import verification
 from passes.verify.compare.verdicts import Verification
-from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 
 __all__ = ["Verification", "verify"]
 
@@ -22,6 +22,8 @@ def verify(before: ModelProto, after: ModelProto, **options: Any) -> Verificatio
         return {name: options.pop(name) for name in names}
 
     models = Models(before, after, **fields(Models))
-    terms = Terms(**fields(Terms), inputs=Inputs(**fields(Inputs)), limits=Limits(**fields(Limits)))
+    terms = Requirements(
+        **fields(Requirements), inputs=Inputs(**fields(Inputs)), limits=Limits(**fields(Limits))
+    )
     assert not options, options
     return verification.verify(models, terms)

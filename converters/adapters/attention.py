@@ -1,4 +1,4 @@
-"""Steps of Attention and of what caches and rotates its keys."""
+"""Steps of Attention and of what caches and rotates its keys, and of the recurrent operators."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from onnx import NodeProto, TensorProto
 
-from passes.converters.steps import adapter, adapter_down, expanded
+from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.ir import scope as scoping
 from passes.ir.attributes import has
+from passes.operators.cells import BATCH_AXES, RECURRENT
 from passes.types.value_types import tensor_type
 from passes.writing import spelling
 
@@ -182,3 +183,26 @@ def causal_conv_with_state_26(node: NodeProto, ctx: Conversion) -> Sequence[Node
         start = 1 - size if size > 1 else spelling.LAST
         ctx.op("Slice", padded, axes=[2], starts=[start], ends=[spelling.LAST], outputs=[present])
     return []
+
+
+def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """`layout` is gone: what has the batch first is transposed, and Y and the states back."""
+    if not ctx.attribute(node, "layout", 0):
+        return [ctx.changed(node, without=["layout"])]
+    inputs = [
+        ctx.op("Transpose", name, perm=[1, 0, 2]) if name and BATCH_AXES.get(place) else name
+        for place, name in enumerate(node.input)
+    ]
+    outputs = [ctx.fresh(f"{name}_time_first") if name else "" for name in node.output]
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=outputs, without=["layout"]))
+    perms = [[2, 0, 1, 3], [1, 0, 2], [1, 0, 2]]  # Y (time, direction, batch, hidden), states
+    for name, output, perm in zip(outputs, node.output, perms, strict=False):
+        if output:
+            ctx.op("Transpose", name, outputs=[output], perm=perm)
+    return []
+
+
+for _op in RECURRENT:
+    identical(_op, 14, because="layout is new, and 0, time first, is what version 7 does")
+    adapter_down(_op, 14)(time_first)
+    identical(_op, 22)

@@ -12,7 +12,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.ir.operators import op_of
 from passes.writing import spelling
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 
 
 @adapter("DFT", 20)

@@ -13,7 +13,7 @@ from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_ROUND
-from passes.onnxruntime.element_types import signature
+from passes.operators.element_types import signature
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 

@@ -1,4 +1,6 @@
-"""Steps of ops on sequences, which came with opset 11, and on optionals, which came with 15."""
+"""Steps of ops on sequences, which came with opset 11, and on optionals, which came with 15;
+of ops on strings: below the version that brought one nothing takes strings apart, joins or compares
+them."""
 
 from __future__ import annotations
 
@@ -140,3 +142,13 @@ def _optional(node: NodeProto, ctx: Conversion) -> str:
 
 
 identical_down("Identity", 16, because="optionals are new", unless=_optional)
+
+
+for _op, _version, _does in (
+    ("StringNormalizer", 10, "changes the case of strings"),
+    ("StringConcat", 20, "joins strings"),
+    ("StringSplit", 20, "takes strings apart"),
+    ("RegexFullMatch", 20, "matches strings"),
+    ("TfIdfVectorizer", 9, "counts n-grams"),
+):
+    refusal_down(_op, _version, "no-equivalent", f"before opset {_version} no op {_does}")

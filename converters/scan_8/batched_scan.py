@@ -9,7 +9,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
-from passes.ir.own_outputs import own_outputs
+from passes.ir.boundary import own_outputs
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Site

@@ -13,13 +13,12 @@ from math import prod
 from onnx import GraphProto, helper
 
 from passes.converters.scan_8.batched_scan import BatchedScan, RowType
-from passes.converters.scan_8.ragged_batch import Ragged
-from passes.converters.scan_8.ragged_rows import Final
+from passes.converters.scan_8.ragged_batch import Final, Ragged
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.protos import copied, named
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
+from passes.writing.scan_axes import write_scan
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
 _MOST_ELEMENTS = 1 << 16

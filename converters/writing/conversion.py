@@ -28,7 +28,7 @@ from passes.ir.operators import bare_op, called_key, function_key, op_of
 from passes.ir.protos import changed
 from passes.rule import Refused, Site, Slot
 from passes.types.value_types import Dim, dims_of, elem_type_of
-from passes.writing.writer import Writer
+from passes.writing.spelling import Writer
 
 _Given = dict[tuple[str, str, str], set[str]]
 _GIVEN_ATTRIBUTES: Slot[_Given] = Slot()

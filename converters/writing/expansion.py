@@ -30,7 +30,7 @@ from passes.rule import Slot
 from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of
 from passes.writing.function_body import FunctionBody
-from passes.writing.writer import content
+from passes.writing.spelling import content
 
 
 def expand(node: NodeProto, ctx: Conversion, version: int) -> Sequence[NodeProto]:

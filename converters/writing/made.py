@@ -28,7 +28,7 @@ from passes.ir.protos import named
 from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_known, tensor_type
-from passes.writing.writer import content
+from passes.writing.spelling import content
 
 _TENSORS: Slot[dict[Hashable, TensorProto]] = Slot()
 

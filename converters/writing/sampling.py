@@ -10,7 +10,7 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import OLD_FLOATS, Conversion
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 
 
 def is_replicating(node: NodeProto, ctx: Conversion) -> bool:

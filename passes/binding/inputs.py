@@ -25,7 +25,7 @@ from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types import signature
-from passes.types.declarations import write_sizes
+from passes.types.inference import write_sizes
 
 _T = TypeVar("_T")
 #: The most characters of a value in a report.

@@ -1,4 +1,5 @@
-"""`bisect`: the first value in which two models differ, and why."""
+"""`bisect`: the first value in which two models differ, in the reference executor or another one,
+and why."""
 
 from __future__ import annotations
 
@@ -7,30 +8,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, ValueInfoProto
 
-from passes.bisection.aligning import NoCommonSignature, aligned
 from passes.bisection.because import reasons
 from passes.bisection.cutting import CannotCut, as_model, part_of
-from passes.bisection.elsewhere import first_elsewhere
-from passes.bisection.pairing import Pair, Pairing
+from passes.bisection.pairing import NoCommonSignature, Pair, Pairing, aligned
 from passes.bisection.result import Bisection, Cut, First, Spot
 from passes.bisection.trace import Instance, Run, Trace, trace
 from passes.bisection.values import Sieve
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.protos import copied
 from passes.session import Source, loaded
+from passes.types.dtypes import is_float
 from passes.verify.compare.compare import Comparison, compare
-from passes.verify.compare.strictness import NEAR
-from passes.verify.compare.tolerance import ulp_errors
+from passes.verify.compare.tolerance import NEAR, NEAR_ELSEWHERE, ulp_errors
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
-from passes.verify.executor import Executor, Feeds, Outcome, Value
-from passes.verify.inputs.arrays import is_float
+from passes.verify.executor import Ended, Executor, Feeds, Outcome, Value
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
-from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.reference.value_types import type_of
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
 #: Bytes of values that are held, by default.
@@ -94,7 +94,7 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
     with executors(search.executor) as chosen:
         sides = Models(before.proto, other, before.base_dir, after.base_dir)
         inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
-        terms = Terms(
+        terms = Requirements(
             chosen,
             exact=search.exact,
             inputs=inputs,
@@ -113,7 +113,7 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
         return _Bisector(sides, search, chosen, found.failure).result()
 
 
-def _plain_failure(sides: Models, terms: Terms) -> Failure | None:
+def _plain_failure(sides: Models, terms: Requirements) -> Failure | None:
     """A case in which the outputs differ by far more than roundings carry, and few values are equal
     by chance; that needs no look at the arithmetic, which takes long."""
     telling = replace(terms.inputs, accept=lambda one: not one.exact and one.kind in _TELLING)
@@ -249,7 +249,7 @@ class _Bisector:
         shown, failure = [], None
         for executor in chosen:
             inputs = Inputs(given=[cut.feeds], most=1)
-            terms = Terms(
+            terms = Requirements(
                 [executor], exact=self.search.exact, inputs=inputs, limits=Limits(_PER_PAIR)
             )
             found = verify(Models(cut.before, cut.after), terms)
@@ -351,3 +351,68 @@ def _how_far(pair: Pair) -> tuple[str, float | None, float | None]:
         float(ulp_errors(expected, actual.astype(old.dtype)).max()),
         float(ulp_errors(expected, allowed.astype(old.dtype)).max()),
     )
+
+
+def first_elsewhere(
+    executor: Executor, sides: Models, pairing: Pairing, feeds: Feeds
+) -> Pair | None:
+    """The first values of both main graphs that agree in the reference executor and differ in
+    another one, with what they are there; None where that is not seen.
+
+    Each is looked at as one more output: all before the first one are taken to agree.
+    """
+    pairs = _agreeing(pairing)
+
+    def seen(pair: Pair) -> tuple[Value, Value]:
+        return (
+            _value(executor, sides.before, sides.base_dir, pair.before, feeds),
+            _value(executor, sides.after, sides.base_dir_after, pair.after, feeds),
+        )
+
+    def differs(pair: Pair) -> bool:
+        old, new = seen(pair)
+        return not compare(Outcome({"": old}), Outcome({"": new}), NEAR_ELSEWHERE).agree
+
+    low, high = 0, len(pairs)
+    try:
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if differs(pairs[middle]) else (middle + 1, high)
+        if low == len(pairs):
+            return None
+        found = pairs[low]
+        for one, value in zip((found.before, found.after), seen(found), strict=True):
+            one.stored, one.held = value, True
+    except Ended:
+        return None
+    return found
+
+
+def _agreeing(pairing: Pairing) -> Sequence[Pair]:
+    """The values of the main graphs that agree in the reference executor, in order."""
+    for pair in pairing.pairs():
+        pairing.accept(pair)
+    mains = {one.digest: one for one in pairing.before.instances if _is_main(one)}
+    found, last = [], None
+    for run in pairing.after.runs:
+        for made in run.makes:
+            if made is not None and _is_main(made) and made.agreed in mains:
+                found.append(Pair(mains[made.agreed], made, "operator", last))
+        last = run if run.at.holder is None else last
+    return found
+
+
+def _is_main(one: Instance) -> bool:
+    run: Run | None = one.run
+    return run is not None and run.at.holder is None and not one.constant
+
+
+def _value(
+    executor: Executor, model: ModelProto, base_dir: Path | None, one: Instance, feeds: Feeds
+) -> Value:
+    """Return a value of the main graph in an executor."""
+    if one.name not in scoping.output_names(model.graph):
+        model = copied(model)
+        kind = type_of(one.value, shaped=False)
+        model.graph.output.append(ValueInfoProto(name=one.name, type=kind))
+    return executor.run(model, feeds, base_dir=base_dir).outputs[one.name]

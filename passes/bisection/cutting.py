@@ -18,7 +18,7 @@ from onnx import (
 
 from passes.bisection.trace import Instance, Run, Trace
 from passes.ir import scope as scoping
-from passes.ir.closed import cut_out
+from passes.ir.boundary import cut_out
 from passes.ir.names import Names
 from passes.ir.protos import copied
 from passes.verify.executor import Value

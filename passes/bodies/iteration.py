@@ -1,20 +1,87 @@
-"""One iteration of a loop, written out: the body's nodes under new names."""
+"""One iteration of a loop, written out: the body's nodes under new names, its constants outside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from onnx import (
+    GraphProto,
+    NodeProto,
     TensorAnnotation,
+    TensorProto,
     ValueInfoProto,
 )
 
-from passes.bodies.shared_body import SharedBody
+from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
-from passes.ir.protos import named
+from passes.ir.draft import Draft, Pattern
+from passes.ir.protos import copied, named
 from passes.writing.author import Author
-from passes.writing.draft import Draft
+
+
+@dataclass(frozen=True)
+class SharedBody:
+    """A body whose weights, at every depth, are outside, where all iterations read them.
+
+    `constants` are its initializers and Constant nodes, `nodes` the Constant nodes that are not
+    dense tensors: sparse ones, and attributes of the surrounding function. `annotations` are the
+    quantization annotations of the constants.
+    """
+
+    graph: GraphProto
+    constants: tuple[TensorProto, ...]
+    nodes: tuple[NodeProto, ...]
+    annotations: tuple[TensorAnnotation, ...]
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The nodes of the graph, as patterns to copy."""
+        return tuple(map(Pattern.of, self.graph.node))
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """The values that these nodes define."""
+        return frozenset(name for pattern in self.patterns for name in pattern.outputs if name)
+
+    @classmethod
+    def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:
+        """Move the constants out of a copy of `body`.
+
+        `visible` are the names with a meaning at the new location of the body's nodes: definitions
+        of these names in nested bodies are renamed, since they would shadow the outer values.
+        """
+        graph = copied(body)
+        for node in graph.node:
+            for _, inner in scoping.subgraphs(node):
+                scoping.uncover(inner, visible, author.names.fresh)
+        pool = _Pool(author)
+        lifting = Lifting(pool, author.opset)
+        lifting.take(graph, nested=False)
+        return cls(graph, tuple(pool.constants), tuple(pool.nodes), tuple(lifting.annotations))
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The constants outside, each under a name of its own."""
+
+    author: Author
+    constants: list[TensorProto] = field(default_factory=list)
+    nodes: list[NodeProto] = field(default_factory=list)
+
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """Take a dense constant."""
+        self.constants.append(named(tensor, self.author.fresh(tensor.name)))
+        return self.constants[-1].name
+
+    def node(self, node: NodeProto) -> str:
+        """Take a Constant that is not a dense tensor."""
+        copy = copied(node)
+        copy.output[0] = self.author.fresh(node.output[0])
+        self.nodes.append(copy)
+        return copy.output[0]
+
 
 _FREE_SYMBOLS: frozenset[str] = frozenset()
 

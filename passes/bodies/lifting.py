@@ -9,12 +9,12 @@ from typing import Protocol
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes.ir import scope as scoping
+from passes.ir.boundary import keep_outputs
 from passes.ir.constants import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import replace_all
 from passes.ir.versions import RESIZE_OF_SCALES_OR_SIZES
-from passes.onnxruntime.own_strings import may_collect_strings
+from passes.onnxruntime.bodies import may_collect_strings
 from passes.onnxruntime.packing import counts, read_too_far
 
 #: Resize's inputs, of which just one is given.

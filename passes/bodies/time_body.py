@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 
-from onnx import GraphProto, NodeProto, TypeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
 
+from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import is_definite, symbol_of_rows
-from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
-from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.body_rows import element_type, measured_type, rows_of
+from passes.analysis.trip_count.trip_count import TripCount, is_guarded_by_if, least_size
 from passes.ir import scope as scoping
+from passes.ir.boundary import own_outputs
 from passes.ir.constants import Constants
+from passes.ir.draft import ONE_BY_ONE, runs_in_blocks
 from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import Walk, dependents, live
-from passes.ir.operators import FunctionKey, function_key
-from passes.ir.own_outputs import own_outputs
+from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
 from passes.ir.protos import copied
-from passes.loops.form import Kind, LoopForm
-from passes.rule import NothingToDo, Site
-from passes.types.value_types import dims_of, shapes_below
-from passes.vectorize import Axis, Rows, Vectorizer
+from passes.ir.site import Site
+from passes.ir.versions import FREE_INITIALIZERS
+from passes.loops.form import Kind, LoopForm, Scanned
+from passes.rule import NothingToDo
+from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
+from passes.vectorize import Axis, Rows, Vectorizer, prepare
 from passes.writing.author import Author
-from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
 
 #: The vectorization rules support ops as they are from this opset on.
 OLDEST = 13
@@ -231,3 +233,46 @@ def _fixed_sizes(known: TypeProto | None) -> int:
     """Return the number of sizes of a type that are numbers; -1 without a shape."""
     dims = dims_of(known)
     return -1 if dims is None else sum(isinstance(dim, int) for dim in dims)
+
+
+def rows_of(site: Site, body: GraphProto, functions: Sequence[FunctionProto] = ()) -> Rows:
+    """A body of the site's node, made ready for vectorising, with what is known of the values that
+    it captures. These functions are inlined; other ones stay calls."""
+    lists = (site.model.proto.opset_import, *(function.opset_import for function in functions))
+    entries = [entry for entries in lists for entry in entries if not is_onnx_domain(entry.domain)]
+    versions = {entry.domain: entry.version for entry in reversed(entries)} | {"": site.target}
+    model = ModelProto(
+        # up to IR 3, inference does not look at initializers that are no inputs
+        ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS),
+        opset_import=starmap(helper.make_opsetid, versions.items()),
+        functions=functions,
+    )
+    captured = {name: site.outer(name) for name in scoping.captures(body)}
+    return prepare(body, captured, model, site.names, site.is_visible)
+
+
+def measured_type(site: Site, name: str) -> TypeProto | None:
+    """The type of an outer value, with the sizes that follow from how it is computed."""
+    known = site.type_of(name)
+    dims = dims_of(known)
+    if dims is None:
+        return known
+    integers = Integers(site)
+    sizes = [integers.size(name, axis) for axis in range(len(dims))]
+    return tensor_type(
+        elem_type_of(known),
+        tuple(
+            dim if size is None or size.number is None else size.number
+            for dim, size in zip(dims, sizes, strict=True)
+        ),
+    )
+
+
+def element_type(site: Site, scanned: Scanned) -> TypeProto | None:
+    """The type of what one iteration reads of a scanned tensor."""
+    known = measured_type(site, scanned.tensor)
+    dims = dims_of(known)
+    if dims is None or not -len(dims) <= scanned.axis < len(dims):
+        return None
+    axis = scanned.axis % len(dims)
+    return tensor_type(elem_type_of(known), (*dims[:axis], *dims[axis + 1 :]))

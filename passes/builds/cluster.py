@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
-from passes.builds.batch import Engine
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.rows import Row
-from passes.builds.task import End
-from passes.builds.work import Work
-from passes.errors import PassesError, WrongUsage
+from passes.builds.worker import MODULE, Engine, Work
+from passes.errors import End, PassesError, WrongUsage
+from passes.reports.summary import Row
 from passes.tools import tools
 
 _DISTRIBUTION = "onnx-passes"
@@ -127,7 +125,7 @@ def _done(work: Work, limits: Limits) -> Row | Ended:
         if not _OWN:
             # the process ends with the thread that starts it, so that one must stay
             thread = ThreadPoolExecutor(1)
-            pool: Pool[Work] = thread.submit(Pool[Work], "passes.builds.worker", 1).result()
+            pool: Pool[Work] = thread.submit(Pool[Work], MODULE, 1).result()
             _OWN.append((thread, pool))
             atexit.register(pool.close)
         thread, pool = _OWN[0]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatch
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from passes.builds.pool import Limits
-from passes.builds.rows import FAILING
-from passes.builds.task import End, Task
-from passes.builds.toml_lines import line_of
+from passes.builds.sources import output_of
+from passes.builds.task import Task
 from passes.choices import Assumption
 from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
-from passes.errors import WrongUsage, nearest
+from passes.commands.toml_lines import line_of
+from passes.errors import End, WrongUsage, nearest
+from passes.reports.summary import FAILING
 
 FILE = "passes.toml"
 _PROJECT = "pyproject.toml"
@@ -103,10 +107,9 @@ class Settings(Declared):
         """Return these settings, completed by those of another."""
         given = {one.name: getattr(self, one.name) for one in fields(Settings)}
         known = {name: value for name, value in given.items() if value is not None}
-        if self.dims is not None and other.dims is not None:
-            known["dims"] = {**other.dims, **self.dims}
-        theirs = {one.name: getattr(other, one.name) for one in fields(Settings)}
-        return Settings(**{**theirs, **known})
+        if self.dims is not None:
+            known["dims"] = {**(other.dims or {}), **self.dims}
+        return replace(other, **known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,16 +147,6 @@ class Build(Settings):
 
 
 @dataclass(frozen=True)
-class Override:
-    """Settings of the models that match one of some patterns."""
-
-    models: Sequence[str]
-    settings: Settings
-    verify: Verifying
-    skip: bool = False
-
-
-@dataclass(frozen=True)
 class Config:
     """A build, as the file at `path` describes it: paths in it are relative to its folder.
     `pipelines` are lists of commands with what each was given."""
@@ -162,7 +155,7 @@ class Config:
     build: Build
     pipelines: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
     verify: Verifying = field(default_factory=Verifying)
-    overrides: Sequence[Override] = ()
+    overrides: Sequence[tuple[OverrideTable, Verifying]] = ()
 
     @property
     def folder(self) -> Path:
@@ -182,17 +175,15 @@ class Config:
             BadConfig: there is no pipeline of a name.
             WrongUsage: the output is no template.
         """
-        from passes.builds.sources import output_of
-
         settings: Settings = self.build
         given = self.verify.given()
         named = Path(os.path.relpath(model, self.folder)).as_posix()
-        for override in self.overrides:
+        for override, verify in self.overrides:
             if any(fnmatch(named, pattern) for pattern in override.models):
                 if override.skip:
                     return None
-                settings = override.settings.over(settings)
-                given |= override.verify.given()
+                settings = override.over(settings)
+                given |= verify.given()
         if "inputs" in given:
             given["inputs"] = os.path.normpath(self.folder / given["inputs"])
         if settings.assume:
@@ -288,15 +279,15 @@ class _Reader:
             [self.override(number, one) for number, one in enumerate(overrides)],
         )
         named: dict[tuple[str | int, ...], str | None] = {(): build.pipeline}
-        for number, one in enumerate(config.overrides):
-            named["overrides", number] = one.settings.pipeline
+        for number, (one, _) in enumerate(config.overrides):
+            named["overrides", number] = one.pipeline
         for where, name in named.items():
             if name is not None and name not in config.pipelines:
                 near = nearest(name, config.pipelines)
                 raise self.wrong((*where, "pipeline"), f"there is no pipeline {name!r}; {near}")
         return config
 
-    def override(self, number: int, table: Any) -> Override:
+    def override(self, number: int, table: Any) -> tuple[OverrideTable, Verifying]:
         where = ("overrides", number)
         if not isinstance(table, dict):
             raise self.wrong(where, "is no table")
@@ -305,7 +296,7 @@ class _Reader:
         read = self.table(OverrideTable, own, where, ("verify",))
         if not read.models:
             raise self.wrong(where, "names no models")
-        return Override(read.models, read, verify, read.skip)
+        return read, verify
 
     def pipeline(self, name: str, steps: Any) -> list[tuple[str, Mapping[str, Any]]]:
         where: tuple[str | int, ...] = ("pipelines", name)
@@ -394,3 +385,17 @@ class _Reader:
         place = f"{self.path}:{line}" if line else f"{self.path}"
         key = ".".join(map(str, where))
         return BadConfig(f"{place}: {key}{joint}{sentence}" if key else f"{place}: {sentence}")
+
+
+def example(models: Sequence[Path]) -> str:
+    """The text of a file of a build to begin with, for the models below a folder."""
+    folders = {(model.parts[0] if len(model.parts) > 1 else "", model.suffix) for model in models}
+    patterns = [
+        f"{glob.escape(folder)}/**/*{suffix}" if folder else f"*{suffix}"
+        for folder, suffix in sorted(folders)
+        if not folder.startswith(".") and folder != "build" and ".reproducer" not in folder
+    ]
+    # a string of JSON is one of TOML
+    quoted = [json.dumps(one, ensure_ascii=False) for one in patterns or ["models/**/*.onnx"]]
+    text = (resources.files("passes.builds") / "example.toml").read_text(encoding="utf-8")
+    return text.replace("models = []", f"models = [{', '.join(quoted)}]", 1)

@@ -8,13 +8,21 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from passes.choices import DEFAULT_OPSET
 from passes.commands.pipeline import Pipeline
-from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError, WrongUsage
+from passes.errors import (
+    DONE,
+    FAILED,
+    NOT_PRODUCED,
+    CannotWrite,
+    DoesNotFit,
+    End,
+    PassesError,
+    WrongUsage,
+)
 
 if TYPE_CHECKING:
     from passes.errors import Disagreement
@@ -25,28 +33,8 @@ if TYPE_CHECKING:
     from passes.targets.findings import Checked
 
 
-class CannotWrite(PassesError):
-    """A file cannot be written."""
-
-
 class InTheWay(WrongUsage):
     """A file that is to be written is another file of the command."""
-
-
-class End(StrEnum):
-    """The end of the work on a model."""
-
-    WRITTEN = "written"
-    UNCHANGED = "unchanged"
-    INCOMPLETE = "incomplete"
-    REFUSED = "refused"
-    UNVERIFIED = "unverified"
-    MISMATCH = "mismatch"
-    INVALID = "invalid"
-    USAGE = "usage"
-    TIME = "time"
-    MEMORY = "memory"
-    DIED = "died"
 
 
 #: The ends after which something can be done next.

@@ -6,13 +6,13 @@ import os
 
 from onnx import ModelProto
 
-from passes.check import backstop, functions, header, leniency, names, operators, tensors
+from passes.check import backstop, functions, header, names, operators, tensors
 from passes.check.as_meant import as_meant
 from passes.check.control_flow import nodes as loops
 from passes.check.control_flow.site import CheckedSite
 from passes.check.graph_declarations import read_headings
 from passes.check.lookup import Lookup
-from passes.check.node_in_scope import NodeInScope
+from passes.check.operators import NodeInScope
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.ir.model import Model
@@ -55,7 +55,7 @@ def check_outcome(model: Model) -> None:
     Raises:
         BadModel: the model is invalid.
     """
-    if backstop.complaint(leniency.light(model.proto)) is not None:
+    if backstop.complaint(backstop.light(model.proto)) is not None:
         check(model)
 
 
@@ -96,7 +96,7 @@ def _check_form(model: Model, found: Survey) -> tuple[list[CheckedSite], Lookup]
 
 def _run_checker(model: Model, places: list[NodeInScope]) -> None:
     """onnx's checker, and our own diagnosis where it complains or cannot run."""
-    complaint = backstop.complaint(leniency.light(model.proto))
+    complaint = backstop.complaint(backstop.light(model.proto))
     if complaint is None:
         return
     header.check_signature(model.proto)
@@ -105,7 +105,7 @@ def _run_checker(model: Model, places: list[NodeInScope]) -> None:
     functions.check_function_opsets(model)
     if not complaint:
         return
-    mended: ModelProto = leniency.mended(model.proto)
+    mended: ModelProto = backstop.mended(model.proto)
     complaint = backstop.complaint(mended)
     if complaint:
         tensors.check_tensors(model.proto, places)

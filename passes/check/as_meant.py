@@ -7,9 +7,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.graph_index import GraphIndex
-from passes.ir.imports import CONTRIB, import_contrib
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.places import CONTRIB, import_contrib
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place
 from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES

@@ -18,11 +18,10 @@ from onnx import (
 )
 
 from passes.check.survey import Survey
-from passes.check.wording import describe, element
 from passes.errors import BadModel
 from passes.ir.operators import CONTROL_FLOW, op_of
 from passes.ir.scope import Key, Scope
-from passes.types.value_types import Dims, dims_of
+from passes.types.value_types import Dims, describe, dims_of, element
 
 _MOST = 1 << 40  # elements
 

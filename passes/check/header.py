@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import onnx
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
-from passes.check.wording import describe
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
 from passes.ir.scope import Owner
 from passes.ir.versions import OLDEST_OPSET
+from passes.types.value_types import describe
 
 
 def check_header(model: ModelProto) -> None:

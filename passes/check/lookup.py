@@ -9,11 +9,10 @@ from functools import cached_property
 from onnx import GraphProto, TensorProto, TypeProto
 
 from passes.check.graph_declarations import Headings
-from passes.check.wording import describe
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.scope import Scope
-from passes.types.value_types import Dim, Dims, dims_of
+from passes.types.value_types import Dim, Dims, describe, dims_of
 
 
 @dataclass(frozen=True)

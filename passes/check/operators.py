@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import onnx
 from onnx import NodeProto, defs
 
-from passes.check.node_in_scope import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import bare_op, called_key, function_key, is_onnx_domain, op_of
-from passes.ir.scope import Place
+from passes.ir.scope import Place, Scope
+
+
+@dataclass(frozen=True)
+class NodeInScope(Place):
+    """A node with the opset it is written in and its bodies, of which it may have none."""
+
+    opset: int
+    bodies: Sequence[Scope]
+
 
 _GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
 

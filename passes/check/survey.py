@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from passes.check.node_in_scope import NodeInScope
-from passes.check.operators import plain_operators
+from passes.check.operators import NodeInScope, plain_operators
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model

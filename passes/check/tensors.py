@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
-from passes.check.node_in_scope import NodeInScope
-from passes.check.wording import element
+from passes.check.operators import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.ir.scope import Owner
+from passes.types.value_types import element
 
 #: More elements than any file or memory holds: the dims are garbage.
 _ABSURD = 1 << 48

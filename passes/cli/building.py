@@ -26,7 +26,7 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
     Exit 0 if no model fails the build, else the code of the worst.
     """
     from passes.builds import config as configuration
-    from passes.builds.building import batch_of
+    from passes.builds.batch import batch_of
     from passes.builds.sources import listed
 
     verbose = given.pop("verbose")
@@ -75,7 +75,7 @@ def _split(names: list[str], file: Any) -> tuple[str | None, list[str]]:
 
 def _init(force: bool = False) -> None:
     """Write a passes.toml that takes the models below this folder through `optimize`."""
-    from passes.builds.example import example
+    from passes.builds.config import example
     from passes.builds.sources import IN_FOLDERS
 
     path = Path("passes.toml")

@@ -108,8 +108,8 @@ def _check(model: Path, **given: Any) -> None:
 
 def _one(model: Path, options: Check) -> bool:
     """Check a model at one target, and whether it, or what was made of it, fits."""
-    from passes.builds.report_file import ReportFile
     from passes.check import load_checked
+    from passes.reports.report_file import ReportFile
     from passes.targets.findings import check
     from passes.targets.profile import load
     from passes.targets.remedies import plan
@@ -146,9 +146,9 @@ def _binding(options: Check) -> BoundInputs:
 
 def _fixed(model: Path, made: Remedies, options: Check) -> bool:
     """Run the remedies of a plan, verified, and check the outcome."""
-    from passes.builds.report_file import Ran, ReportFile
     from passes.builds.task import Task, perform
     from passes.check import load_checked
+    from passes.reports.report_file import Ran, ReportFile
     from passes.targets.findings import check
     from passes.targets.profile import load
     from passes.targets.remedies import fixing
@@ -216,7 +216,7 @@ def _lines(
     model: Path, checked: Checked, summary: str, made: Remedies | None, options: Check
 ) -> list[str]:
     """The report for people."""
-    from passes.targets.finding import described
+    from passes.reports.text import described
 
     lines = [f"{model}: {checked}, {summary}"]
     lines += [f"  {line}" for line in described(checked.findings)]
@@ -278,7 +278,7 @@ def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
 def _matrix(model: Path, options: Check) -> bool:
     """Print the findings at every target, and return whether the model fits them all."""
     from passes.check import load_checked
-    from passes.reports.columns import aligned
+    from passes.reports.words import aligned
     from passes.targets.findings import check
     from passes.targets.profile import load, names
 

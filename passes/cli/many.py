@@ -16,9 +16,10 @@ from passes.commands.delivery import Many, Working
 from passes.errors import FAILED, INTERRUPTED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.builds.batch import Batch, Engine
+    from passes.builds.batch import Batch
     from passes.builds.pool import Limits
-    from passes.builds.rows import Row, Summary
+    from passes.builds.worker import Engine
+    from passes.reports.summary import Row, Summary
 
 _DASK = "dask://"
 

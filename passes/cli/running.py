@@ -14,22 +14,21 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
-from passes.builds.task import (
+from passes.builds.task import Done, InTheWay, Task, is_same, perform, refuse_weights, with_advice
+from passes.errors import (
+    FAILED,
+    MISMATCH,
+    BadModel,
     CannotWrite,
-    Done,
-    InTheWay,
-    Task,
-    is_same,
-    perform,
-    refuse_weights,
-    with_advice,
+    DoesNotFit,
+    PassesError,
+    WrongUsage,
 )
-from passes.errors import FAILED, MISMATCH, BadModel, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.builds.report_file import ReportFile
     from passes.commands.delivery import Delivery
     from passes.reports.report import Report
+    from passes.reports.report_file import ReportFile
 
 Place = str | os.PathLike[str]
 #: The last sentence on why the program fails, and the files that it wrote.
@@ -89,7 +88,7 @@ def rewrite(
     task: Task, delivery: Delivery, *, quiet: bool = False, html: Place | None = None
 ) -> None:
     """Do it, and exit with the code of the outcome; `html` is where its page is written."""
-    from passes.builds.report_file import ReportFile
+    from passes.reports.report_file import ReportFile
 
     json = delivery.json
     inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
@@ -246,7 +245,7 @@ def note_failure(sentence: str) -> None:
 
 def report_failure(arguments: Sequence[str], code: int) -> None:
     """Write the report of a command line that failed before there was one, if one is wanted."""
-    from passes.builds.report_file import ReportFile
+    from passes.reports.report_file import ReportFile
 
     places = [following for one, following in pairwise(arguments) if one == "--json"]
     places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]

@@ -62,13 +62,13 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
     compared.
     """
-    from passes.builds.report_file import ReportFile
     from passes.check import load_checked
     from passes.comparing import compare_models
     from passes.errors import Disagreement
     from passes.reports.report import Checked, Report, Size
+    from passes.reports.report_file import ReportFile
     from passes.verify.inputs.given import load
-    from passes.verify.terms import Inputs, Limits, Terms
+    from passes.verify.requirements import Inputs, Limits, Requirements
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
@@ -76,7 +76,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         check_reports((options.json, options.html), (before, after, *filter(None, [inputs])))
         old, new = (load_checked(path)[0] for path in (before, after))
         own = () if inputs is None else (load(inputs, old.proto),)
-        terms = Terms(
+        terms = Requirements(
             (),
             exact=options.exact,
             inputs=Inputs(options.seed, given=own),
@@ -118,7 +118,7 @@ app.command("verify", short_help="Execute two models on the same inputs and comp
 @app.command("list")
 def list_rules() -> None:
     """List the rules."""
-    from passes.reports.columns import aligned
+    from passes.reports.words import aligned
     from passes.rule import load_rules
 
     rules = sorted(load_rules().items())

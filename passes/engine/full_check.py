@@ -11,15 +11,14 @@ from passes.analysis.integers.integers import Integers
 from passes.check import check_outcome
 from passes.engine.region import CannotCut, cut
 from passes.engine.rounds import Rewritten, Round
-from passes.engine.site import Site
 from passes.engine.sweep import splice
 from passes.errors import BadModel
 from passes.ir import scope as scoping
-from passes.ir.imports import import_contrib
 from passes.ir.model import Model
+from passes.ir.places import import_contrib
 from passes.ir.protos import copied
-from passes.types.declarations import declarations, without_sizes
-from passes.types.inference import light_model
+from passes.ir.site import Site
+from passes.types.inference import declarations, light_model, without_sizes
 from passes.types.shape_inference import objection
 from passes.types.signature import describe_type
 from passes.types.type_tables import every_scope

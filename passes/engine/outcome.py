@@ -23,12 +23,12 @@ from passes.engine.full_check import (
 from passes.engine.rewriting import rewrite
 from passes.engine.rounds import Round
 from passes.engine.schedules import Schedule
-from passes.engine.selection import marked, unmark
 from passes.engine.target_opset import TooNew, check_known, loadable
 from passes.errors import NotProduced
 from passes.ir import scope as scoping
 from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
+from passes.ir.selection import marked, unmark
 from passes.onnxruntime.releases import Release
 from passes.reports.report import INVALID, Record, Report, Size
 

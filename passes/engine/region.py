@@ -24,7 +24,7 @@ from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
-from passes.ir.closed import cut_out
+from passes.ir.boundary import cut_out
 from passes.ir.constants import Constants
 from passes.ir.names import Names
 from passes.ir.protos import copied
@@ -199,7 +199,7 @@ def _model(
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
-    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.closed`):
+    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.boundary`):
     both sides have the same ones, whether or not each reads them all."""
     graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
     position = int(top.key[0])

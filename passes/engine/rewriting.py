@@ -13,17 +13,17 @@ from passes.choices import RuleOptions
 from passes.engine.full_check import check_edits
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
-from passes.engine.site import Memory
 from passes.engine.sweep import Sweep
 from passes.engine.target_opset import target_opset
 from passes.engine.template import Templates
 from passes.errors import PassesError
 from passes.ir import scope as scoping
-from passes.ir.imports import import_contrib
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.ir.scope import Place
+from passes.ir.site import Memory
 from passes.rule import Rule, rule_named
 
 _MOST_ROUNDS = 32

@@ -8,14 +8,13 @@ from functools import cached_property
 
 from onnx import ModelProto, NodeProto
 
-from passes.engine.template import Filled
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
-from passes.rule import Edit, Limit, Refused, Rule
+from passes.rule import Edit, Filled, Limit, Refused, Rule
 from passes.types.inference import ValueTypes
 
 

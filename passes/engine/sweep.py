@@ -13,9 +13,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
 from passes.analysis.bodies.context import held_to_declared
 from passes.choices import RuleOptions
 from passes.engine.rounds import Refusal, Rewritten, Round
-from passes.engine.selection import hand_on, is_meant
-from passes.engine.site import Memory
-from passes.engine.template import Filled, Templated, Templates, likeness
+from passes.engine.template import Templates, likeness
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
@@ -23,13 +21,18 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, named, replace_all
 from passes.ir.scope import Owner, Place, Scope
+from passes.ir.selection import hand_on, is_meant
+from passes.ir.site import Memory
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.onnxruntime.bodies import (
+    fitting_depth,
+    too_deep,
+    with_explicit_conditions,
+    with_own_strings,
+)
 from passes.onnxruntime.dequantized import with_dequantized_apart
-from passes.onnxruntime.explicit_conditions import with_explicit_conditions
 from passes.onnxruntime.fitting_types import with_fitting_types
-from passes.onnxruntime.nesting import fitting_depth, too_deep
-from passes.onnxruntime.own_strings import with_own_strings
-from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
+from passes.rule import BrokenRule, Edit, Filled, NothingToDo, Refused, Rule, Site, Templated
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice

@@ -1,34 +1,49 @@
-"""Looks at the loops and Ifs of a model, and asks the rules about each kind of them once."""
+"""Looks at the loops and Ifs of a model, at types, trip counts and sizes, and asks the rules about
+each kind of them once."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from onnx import TypeProto, defs
+
+from passes.analysis.bodies import body_facts
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.choices import Batch, RuleOptions
 from passes.commands.rewriting import Optimize
 from passes.commands.schedules import SCHEDULES, UPGRADE
 from passes.engine.rewriting import Engine
-from passes.engine.selection import NothingMatches, matches
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
-from passes.errors import nearest
-from passes.inspection.facts import group_of
-from passes.inspection.inspection import VERSION, Answer, Inspection
+from passes.errors import BadModel, ChosenByCaller, nearest
+from passes.inspection.inspection import VERSION, Answer, Group, Inspection, Slice, Value
+from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.model import Model
+from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.places import Key, Place, is_loop
+from passes.ir.places import Key, Place, Scope, is_loop
+from passes.ir.selection import NothingMatches, matches
 from passes.loops.alike import Alike, alike
+from passes.loops.form import LoopForm
+from passes.loops.parts import Collected, Scanned
 from passes.onnxruntime.releases import Release
 from passes.operators.table import where
 from passes.reports.advice import optimizing
 from passes.reports.report import Advice, Size
-from passes.rule import load_rules, rule_named
+from passes.rule import Site, load_rules, rule_named
 from passes.session import Source, loaded
+from passes.types.signature import describe_type
+from passes.types.value_types import INFERRED
+
+_MADE_UP = re.compile(rf"{INFERRED}\d+")
+#: The schedules whose rules are asked unless all of them are to be.
+_MAIN = ("raise", "unroll", "optimize")
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class Wanted:
         """The rules that are asked. Raises UnknownRule where there is none of that name."""
         if self.rule is not None:
             return [rule_named(self.rule).name]
-        return all_rules() if self.every_rule or self.code is not None else main_rules()
+        return rules_of(SCHEDULES if self.every_rule or self.code is not None else _MAIN)
 
     def of(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
         """Return those of the answers that are wanted."""
@@ -91,8 +106,8 @@ def inspect_model(
     reached = loadable(model, asked, release)
     check_reachable(model, reached, release)
     tree = alike(model) if model.has_bodies else ()
-    found = replace(_overview(model, tree), file=file, notes=tuple(survey.notes))
-    rows = _rows(tree)
+    rows = [row for top in tree for row in top.walk()]
+    found = replace(_overview(model, rows), file=file, notes=tuple(survey.notes))
     shown = _shown(rows, wanted)
     kept = list(shown)[: wanted.most]
     target, places = target_opset(model, reached), [shown[at].first for at in kept]
@@ -103,9 +118,8 @@ def inspect_model(
     }
     if wanted.by_answer:
         kept = [at for at in kept if answers[at]]
-    positions = {at: position for position, at in enumerate(kept)}
     groups = tuple(
-        group_of(model, shown[at], _above(rows, positions, at), answers[at]) for at in kept
+        group_of(model, shown[at], above, answers[at]) for at, above in _kept(rows, kept)
     )
     left_out = 0 if wanted.by_answer else len(shown) - len(kept)
     found = replace(found, groups=groups, left_out=left_out)
@@ -113,42 +127,32 @@ def inspect_model(
     return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
-def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
-    """Return the groups of a tree in order, each with the position of the one above it, or -1."""
-    rows: list[tuple[Alike, int]] = []
-
-    def enter(groups: Sequence[Alike], above: int) -> None:
-        for group in groups:
-            rows.append((group, above))
-            enter(group.inner, len(rows) - 1)
-
-    enter(tree, -1)
-    return rows
-
-
-def _above(rows: Sequence[tuple[Alike, int]], positions: Mapping[int, int], at: int) -> int:
-    """Return the new position of the nearest row above one that has a new position, or -1."""
-    above = rows[at][1]
-    while above >= 0 and above not in positions:
-        above = rows[above][1]
-    return positions.get(above, -1)
+def _kept(rows: Sequence[tuple[int, Alike]], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the positions of the rows that are kept, each with the number among these of the
+    nearest one above it, or -1."""
+    around: list[tuple[int, int]] = []
+    for at, (depth, _) in enumerate(rows):
+        while around and around[-1][0] >= depth:
+            around.pop()
+        if at in kept:
+            yield at, around[-1][1] if around else -1
+            around.append((depth, kept.index(at)))
 
 
-def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike]:
+def _shown(rows: Sequence[tuple[int, Alike]], wanted: Wanted) -> dict[int, Alike]:
     """Return the wanted groups, reduced to their wanted members, by position.
 
     Raises:
         NothingMatches: a pattern matches no path.
     """
-    paths = [path for group, _ in rows for path in group.paths]
+    paths = [path for _, group in rows for path in group.paths]
     for pattern in wanted.loops:
         if not any(matches(pattern, [path]) for path in paths):
             close = nearest(pattern, paths) if paths else "the model has no loop and no branch"
             raise NothingMatches(f"no loop or If has a path that matches {pattern!r}; {close}")
-    found, depths = {}, {-1: 0}
-    for at, (group, above) in enumerate(rows):
-        depths[at] = depths[above] + 1
-        if wanted.depth is not None and depths[at] > wanted.depth:
+    found = {}
+    for at, (depth, group) in enumerate(rows):
+        if wanted.depth is not None and depth >= wanted.depth:
             continue
         if wanted.op not in (None, op_of(group.first.node)):
             continue
@@ -189,9 +193,8 @@ def next_steps(
     return [Advice(shlex.join(["passes", *command]))]
 
 
-def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
+def _overview(model: Model, rows: Sequence[tuple[int, Alike]]) -> Inspection:
     size = Size.of(model)
-    groups = [one for top in tree for _, one in top.walk()]
     return Inspection(
         schema_version=VERSION,
         file="",
@@ -199,7 +202,7 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
         ir_version=model.proto.ir_version,
         nodes=size.nodes,
         loops=size.loops,
-        loop_kinds=sum(is_loop(one.first.node) for one in groups),
+        loop_kinds=sum(is_loop(one.first.node) for _, one in rows),
         ifs=size.operators.get("If", 0),
         sequences=sum(size.operators.get(maker, 0) for maker in where(lambda row: row.makes)),
         functions=len(model.proto.functions),
@@ -207,18 +210,12 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
     )
 
 
-#: The schedules whose rules are asked unless all of them are to be.
-_MAIN = ("raise", "unroll", "optimize")
-
-
-def main_rules() -> list[str]:
-    """Return the rules of `upgrade`, `raise`, `unroll` and `optimize`."""
-    return [*UPGRADE.rules, *_names(_MAIN)]
-
-
-def all_rules() -> list[str]:
-    """Return the rules of all schedules."""
-    return [*UPGRADE.rules, *_names(SCHEDULES)]
+def rules_of(schedules: Iterable[str]) -> list[str]:
+    """Return the rules of `upgrade` and of schedules."""
+    names = dict.fromkeys(name for schedule in schedules for name in SCHEDULES[schedule].rules)
+    known = load_rules()
+    rest = [name for name in names if name in known and name not in UPGRADE.rules]
+    return [*UPGRADE.rules, *rest]
 
 
 def ask(
@@ -250,7 +247,62 @@ def ask(
     return {key: tuple(answers) for key, answers in found.items()}
 
 
-def _names(schedules: Iterable[str]) -> list[str]:
-    names = dict.fromkeys(name for schedule in schedules for name in SCHEDULES[schedule].rules)
-    known = load_rules()
-    return [name for name in names if name in known and name not in UPGRADE.rules]
+def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) -> Group:
+    """Return the facts about a group, whose rules gave these answers.
+
+    Raises:
+        BadModel: the form of a loop is invalid.
+    """
+    first = alike.first
+    opset = model.opset_at(first.scope)
+    graphs = [graph for _, graph in scoping.subgraphs(first.node)]
+    captured = dict.fromkeys(name for graph in graphs for name in scoping.captures(graph))
+    group = Group(
+        pattern=alike.pattern,
+        paths=alike.paths,
+        above=above,
+        op=op_of(first.node),
+        version=defs.get_schema(op_of(first.node), opset).since_version,
+        opset=opset,
+        nodes=sum(len(below.node) for graph in graphs for below in scoping.graphs_below(graph)),
+        captured=tuple(_value(model, first.scope, name) for name in captured),
+        answers=answers,
+    )
+    return _looked_into(model, alike, group) if is_loop(first.node) else group
+
+
+def _looked_into(model: Model, alike: Alike, group: Group) -> Group:
+    (body,) = alike.first.scope.inner(alike.first.index)
+    try:
+        forms = [LoopForm.from_node(place.node, group.opset) for place in alike.places]
+    except ChosenByCaller as error:
+        return replace(group, trip_counts=("?",), unreadable=error.sentence)
+    except BadModel as error:
+        raise error.at(path=group.paths[0], file=model.file) from error
+    form = forms[0]
+    trips = [_trip_count(model, place, one) for place, one in zip(alike.places, forms, strict=True)]
+    return replace(
+        group,
+        trip_counts=tuple(dict.fromkeys(trips)),
+        lengths=bool(form.lengths),
+        carried=tuple(_value(model, body, one.body_input) for one in form.carried),
+        scanned=tuple(_slice(model, body, one.body_input, one) for one in form.scanned),
+        collected=tuple(_slice(model, body, one.body_output, one) for one in form.collected),
+        recurrences=tuple(tuple(sorted(names)) for names in body_facts.recurrences(form)),
+        invariant_nodes=len(body_facts.invariant_nodes(form)),
+    )
+
+
+def _trip_count(model: Model, place: Place, form: LoopForm) -> str:
+    opset = model.opset_at(place.scope)
+    return str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
+
+
+def _value(model: Model, scope: Scope, name: str) -> Value:
+    known = describe_type(model.types.of(scope, name) or TypeProto())
+    return Value(name, _MADE_UP.sub("?", known))
+
+
+def _slice(model: Model, body: Scope, name: str, how: Scanned | Collected) -> Slice:
+    value = _value(model, body, name)
+    return Slice(value.name, value.type, how.axis, how.reversed)

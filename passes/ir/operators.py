@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
 
 from onnx import FunctionProto, NodeProto
 
@@ -82,3 +82,25 @@ def function_key(function: FunctionProto) -> FunctionKey:
 def called_key(node: NodeProto) -> FunctionKey:
     """The key of the function that a node calls, if its operator is a function of the model."""
     return plain_domain(node.domain), node.op_type, node.overload
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registry(dict[str, F], Generic[F]):
+    """The function of each operator, as `op_of` names it."""
+
+    def enter(self, *ops: str) -> Callable[[F], F]:
+        """Enter the decorated function for some operators.
+
+        Raises:
+            ValueError: an operator has a function already.
+        """
+
+        def add(function: F) -> F:
+            if twice := self.keys() & set(ops):
+                raise ValueError(f"{', '.join(sorted(twice))}: entered twice")
+            self.update(dict.fromkeys(ops, function))
+            return function
+
+        return add

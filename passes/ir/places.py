@@ -1,8 +1,9 @@
-"""The location of nodes: the graphs they hold, the scopes around them, and the paths of both."""
+"""The location of nodes: the graphs they hold, the scopes around them, and the paths of both; what
+a model imports and calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from onnx import (
@@ -14,7 +15,7 @@ from onnx import (
     OperatorSetIdProto,
 )
 
-from passes.ir.operators import bare_op, op_of
+from passes.ir.operators import FunctionKey, bare_op, called_key, function_key, op_of
 
 Owner = GraphProto | FunctionProto
 _GRAPH = AttributeProto.GRAPH
@@ -186,3 +187,44 @@ def graphs_below(owner: Owner) -> Iterator[Owner]:
             elif attribute.type == _GRAPHS:
                 for graph in attribute.graphs:
                     yield from graphs_below(graph)
+
+
+def calls(owner: Owner) -> set[FunctionKey]:
+    """Return the functions that a graph or function may call, at any depth of its bodies."""
+    return {called_key(node) for graph in graphs_below(owner) for node in graph.node[:]}
+
+
+def called_functions(model: ModelProto, callers: Iterable[Owner]) -> list[FunctionProto]:
+    """The functions that these graphs call, or that are called there, in the model's order."""
+    functions = {function_key(one): one for one in model.functions}
+    if not functions:
+        return []
+    pending = [key for owner in callers for key in calls(owner)]
+    found: set[FunctionKey] = set()
+    while pending:
+        key = pending.pop()
+        if key in functions and key not in found:
+            found.add(key)
+            pending += calls(functions[key])
+    return [one for key, one in functions.items() if key in found]
+
+
+#: A domain of which there is one version, known to onnxruntime without an import.
+CONTRIB = "com.microsoft"
+_ONLY_VERSION = 1
+
+
+def all_imports(model: ModelProto) -> list[OperatorSetIdProto]:
+    """The opsets that a model imports, and those that its functions do."""
+    return [*model.opset_import, *(one for each in model.functions for one in each.opset_import)]
+
+
+def import_contrib(model: ModelProto) -> bool:
+    """Add the import that operators of the main graph, or of its bodies, lack; whether they do."""
+    if any(entry.domain == CONTRIB for entry in model.opset_import):
+        return False
+    graphs = graphs_below(model.graph)
+    if not any(node.domain == CONTRIB for graph in graphs for node in graph.node):
+        return False
+    model.opset_import.add(domain=CONTRIB, version=_ONLY_VERSION)
+    return True

@@ -18,14 +18,31 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes.errors import BadModel, count
 from passes.ir import scope as scoping
-from passes.ir.conditions import conjuncts, is_true
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
-from passes.loops import reading
-from passes.loops.parts import Carried, Collected, Condition, Kind, Scanned
-from passes.loops.writing import relisted, set_attributes
+from passes.loops.parts import (
+    Carried,
+    Collected,
+    Condition,
+    Kind,
+    Scanned,
+    ScanParts,
+    all_carried,
+    conjuncts,
+    fed_and_constant,
+    graph_of,
+    inputs_from,
+    is_true,
+    need_fed,
+    need_finals,
+    read_axes,
+    read_directions,
+    relisted,
+    scan_parts,
+    set_attributes,
+)
 from passes.types.value_types import tensor_type
 
 __all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
@@ -220,16 +237,16 @@ class LoopForm:
 
 
 def _from_loop(node: NodeProto) -> LoopForm:
-    body = reading.graph_of(node, "body")
+    body = graph_of(node, "body")
     if len(node.input) < 2:
         raise BadModel(
             f"Loop has {count(len(node.input), 'input')}, but takes at least 2, trip count and "
             "condition (an empty name leaves one out)"
         )
-    initials = reading.given(node, 2)
-    inputs, constants = reading.fed_and_constant(body)
+    initials = inputs_from(node, 2)
+    inputs, constants = fed_and_constant(body)
     meaning = " (iteration number, condition and carried values)"
-    reading.need_fed(inputs, len(node.input), meaning)
+    need_fed(inputs, len(node.input), meaning)
     outputs, number = scoping.output_names(body), len(node.output)
     if len(outputs) != number + 1:
         rest = f" and the {count(number, 'output')} of the node" if number else ""
@@ -238,11 +255,11 @@ def _from_loop(node: NodeProto) -> LoopForm:
             f"condition{rest}"
         )
     carried = len(initials)
-    reading.need_finals(node, carried)
+    need_finals(node, carried)
     return LoopForm(
         kind=Kind.LOOP,
         body=body,
-        carried=reading.all_carried(initials, inputs[2:], outputs[1:], node.output),
+        carried=all_carried(initials, inputs[2:], outputs[1:], node.output),
         collected=tuple(map(Collected, outputs[1 + carried :], node.output[carried:])),
         trip_count=node.input[0],
         condition=Condition(node.input[1], inputs[1], outputs[0]),
@@ -253,21 +270,21 @@ def _from_loop(node: NodeProto) -> LoopForm:
 
 
 def _from_scan_8(node: NodeProto) -> LoopForm:
-    parts = reading.scan_parts(node, 1)
-    directions = reading.directions(node, "directions", len(parts.scanned), "scanned input")
+    parts = scan_parts(node, 1)
+    directions = read_directions(node, "directions", len(parts.scanned), "scanned input")
     read = [(_BATCHED_AXIS, back) for back in directions]
     written = [(_BATCHED_AXIS, False) for _ in parts.collected]
     return _scan_form(node, Kind.SCAN_8, parts, read, written, node.input[0])
 
 
 def _from_scan(node: NodeProto) -> LoopForm:
-    parts = reading.scan_parts(node, 0)
+    parts = scan_parts(node, 0)
     of_scanned = (len(parts.scanned), "scanned input")
     of_collected = (len(parts.collected), "collected output")
-    axes = reading.axes(node, "scan_input_axes", *of_scanned)
-    out_axes = reading.axes(node, "scan_output_axes", *of_collected)
-    backwards = reading.directions(node, "scan_input_directions", *of_scanned)
-    prepends = reading.directions(node, "scan_output_directions", *of_collected)
+    axes = read_axes(node, "scan_input_axes", *of_scanned)
+    out_axes = read_axes(node, "scan_output_axes", *of_collected)
+    backwards = read_directions(node, "scan_input_directions", *of_scanned)
+    prepends = read_directions(node, "scan_output_directions", *of_collected)
     read, written = zip(axes, backwards, strict=True), zip(out_axes, prepends, strict=True)
     return _scan_form(node, Kind.SCAN, parts, read, written)
 
@@ -275,7 +292,7 @@ def _from_scan(node: NodeProto) -> LoopForm:
 def _scan_form(
     node: NodeProto,
     kind: Kind,
-    parts: reading.ScanParts,
+    parts: ScanParts,
     read: Iterable[tuple[int, bool]],
     written: Iterable[tuple[int, bool]],
     lengths: str = "",

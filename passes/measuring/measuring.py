@@ -21,9 +21,9 @@ from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
 from passes.measuring.measured import Measured, Row, Timing
 from passes.rule import Site
+from passes.types.dtypes import is_float
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
-from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.dims import declared
 from passes.verify.inputs.draw import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints, multipliers

@@ -14,7 +14,7 @@ from passes.ir.protos import copied
 from passes.rule import Edit, Site, Slot
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.recognised import Producer
+from passes.writing.guards import Producer
 
 #: What onnxruntime moves a DequantizeLinear past: measured.
 _MOVING = {"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}

@@ -22,14 +22,14 @@ from passes.ir.attributes import attribute_proto, has_references
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
-from passes.onnxruntime.element_types import (
+from passes.operators.element_types import (
     Need,
+    held_types,
     needs_of,
     output_types_and_needs,
     signature,
     wider,
 )
-from passes.onnxruntime.held_types import held_types
 from passes.rule import Edit, Refused, Site, Slot
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from passes.operators.traits import rows
-
-ROWS = rows("""
-# operator     shape       work  fails folds values rounds besides
-And            broadcast   light never any   exact  never  commutes logic
-Equal          broadcast   light never any   exact  never  compares== commutes
-Greater        broadcast   light never any   exact  never  compares=>
-GreaterOrEqual broadcast   light never any   exact  never  compares=>=
-IsInf          elementwise light never any   exact  never
-IsNaN          elementwise light never any   exact  never
-Less           broadcast   light never any   exact  never  compares=<
-LessOrEqual    broadcast   light never any   exact  never  compares=<=
-Not            elementwise light never any   exact  never  logic
-Or             broadcast   light never any   exact  never  commutes logic
-Xor            broadcast   light never any   exact  never  commutes logic
-""")
+from passes.operators.table import TRAITS
 
 #: The comparisons, with the signs of the difference of their operands for which they are true.
-COMPARISONS: Mapping[str, str] = {op: row.compares for op, row in ROWS.items() if row.compares}
+COMPARISONS: Mapping[str, str] = {op: row.compares for op, row in TRAITS.items() if row.compares}
 _BY_SIGNS = {frozenset(signs): op for op, signs in COMPARISONS.items()}
 _OPPOSITE = str.maketrans("<>", "><")
 #: The comparison that is true of the same two operands in reverse order.
@@ -38,7 +23,7 @@ NEGATED: Mapping[str, str] = {
 #: The comparisons that are true on one side of a bound.
 ORDERINGS = frozenset(op for op, signs in COMPARISONS.items() if ("<" in signs) != (">" in signs))
 #: The operators of truth values.
-LOGIC = tuple(op for op, row in ROWS.items() if row.logic)
+LOGIC = tuple(op for op, row in TRAITS.items() if row.logic)
 
 
 def holds(op: str, least: float, most: float) -> bool | None:

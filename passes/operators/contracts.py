@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from onnx import NodeProto
 
 from passes.ir.attributes import attribute, attributes, text
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
 from passes.ir.versions import NEGATIVE_AXES
 from passes.operators.contract import (
     Contract,

@@ -22,10 +22,16 @@ from onnx import (
 
 from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
-from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
+from passes.ir.operators import (
+    Registry,
+    called_key,
+    function_key,
+    is_onnx_domain,
+    op_of,
+    plain_domain,
+)
 from passes.ir.places import MAIN, holds_graphs, label
 from passes.ir.protos import copied, replace_all
-from passes.ir.registry import Registry
 from passes.ir.versions import OLDEST_OPSET
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, NotProvable, constant

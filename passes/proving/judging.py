@@ -18,7 +18,7 @@ from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
-from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
 
@@ -83,7 +83,7 @@ def executed(
     with executors(executing.executor) as chosen:
         executed = verify(
             Models(before.proto, after.proto, before.base_dir, after.base_dir),
-            Terms(
+            Requirements(
                 chosen,
                 exact=False,
                 lenient=True,

@@ -18,10 +18,9 @@ from passes.ir.places import is_loop
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
-from passes.rules.unroll.bounded import promised
-from passes.rules.unroll.trip_bounds import bound_of
+from passes.rules.unroll.bounded import bound_of, promised
 from passes.types import signature
-from passes.types.declarations import write_sizes
+from passes.types.inference import write_sizes
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.rewrites.assumptions import accepting

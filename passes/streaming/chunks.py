@@ -22,8 +22,8 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, Outcome, Perturbing, Value
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.runtimes.executors import is_marked, marked
-from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 #: A chunk has fewer times the fewest frames that it may have.
@@ -83,7 +83,7 @@ class Judge:
             pairs = zip(kinds, chosen, strict=True)
             found = verify(
                 Models(whole.proto, marked(whole.proto), whole.base_dir),
-                Terms(
+                Requirements(
                     [kind(one, part, plan, **how) for kind, one in pairs],
                     exact=False,
                     # a chunk cannot tell that a row has more frames than the whole

@@ -10,15 +10,14 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.computed import Computed
-from passes.engine.site import Site
 from passes.ir import scope as scoping
 from passes.ir.attributes import numbers
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operators import Operation, op_of
+from passes.ir.operators import Operation, Registry, op_of
 from passes.ir.places import path_of
 from passes.ir.protos import changed
-from passes.ir.registry import Registry
+from passes.ir.site import Site
 from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of, where
 from passes.operators.traits import Values

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from passes.support.operators import answer, cells_of
 from passes.support.reading import known_operators, meanings
-from passes.support.text import answer, cells_of
 
 _HEAD = """# Operators
 

@@ -9,17 +9,16 @@ from typing import Any, get_type_hints
 
 from onnx import NodeProto, defs, helper
 
-from passes.analysis.integers.folding import FOLDED
 from passes.analysis.integers.integer_ops import FOLLOWED
 from passes.analysis.sizes.sizes_through import has_size
-from passes.check.wording import element
 from passes.converters import table
 from passes.converters.document import told
 from passes.converters.steps import STEPS, Refusal, Step, StepDown
 from passes.errors import WrongUsage, nearest
 from passes.ir.operators import op_of, plain_domain
 from passes.ir.versions import OLDEST_OPSET
-from passes.onnxruntime.element_types import signature
+from passes.operators.element_types import signature
+from passes.operators.folding import FOLDED
 from passes.operators.table import TRAITS, traits_of
 from passes.operators.traits import EVERY, Fails, Rounds, Traits, Word
 from passes.proving import operators as _models
@@ -37,6 +36,7 @@ from passes.support.operators import (
 )
 from passes.targets import profile
 from passes.targets.findings import unsupported
+from passes.types.value_types import element
 from passes.vectorize import TABLE as BATCHED
 from passes.verify.reference import ops as _kernels
 from passes.verify.reference.control_flow.table import CONTROL_FLOW

@@ -9,9 +9,9 @@ from typing import Any
 
 from passes.binding.inputs import Binding
 from passes.commands.pipeline import Pipeline
+from passes.reports.report import Finding
 from passes.session import Source, loaded
-from passes.targets.finding import Finding, verdict
-from passes.targets.findings import check
+from passes.targets.findings import check, verdict
 from passes.targets.profile import load
 from passes.targets.remedies import Remedy, fixing, plan
 

@@ -15,8 +15,8 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
+from passes.reports.report import Finding
 from passes.rule import Site
-from passes.targets.finding import Finding
 from passes.targets.profile import Agreement, LoopSupport, Profile
 from passes.types.value_types import Dim, dims_of
 

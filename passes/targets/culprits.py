@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from passes.errors import PassesError
 from passes.ir import scope as scoping
-from passes.ir.closed import Outer, close
+from passes.ir.boundary import Outer, close
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.places import imports_of

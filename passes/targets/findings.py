@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from onnx import TypeProto, ValueInfoProto
 
+from passes.errors import count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import CONTROL_FLOW, HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.operators.table import TRAITS
+from passes.reports.report import Finding
 from passes.targets import control_flow, operators
-from passes.targets.finding import Finding, verdict
 from passes.targets.profile import Profile
 from passes.types.value_types import dims_of, shapes_below
 
@@ -36,6 +37,11 @@ class Checked:
 
     def __str__(self) -> str:
         return verdict(len(self.findings), self.target)
+
+
+def verdict(number: int, target: str) -> str:
+    """Return whether a model fits a target, where so many things are in the way."""
+    return f"{count(number, 'problem')} on {target}" if number else f"fits {target}"
 
 
 def check(model: Model, profile: Profile) -> Checked:

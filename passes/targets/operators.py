@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 import onnx.defs
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from passes.check.wording import element
 from passes.ir.attributes import text
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
 from passes.operators.cells import RECURRENT
-from passes.targets.finding import Finding
+from passes.reports.report import Finding
 from passes.targets.profile import OperatorSupport, Profile
-from passes.types.value_types import elem_type_of
+from passes.types.value_types import elem_type_of, element
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:

@@ -14,12 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from passes.builds.toml_lines import line_of
 from passes.choices import Target
+from passes.commands.toml_lines import line_of
 from passes.errors import WrongUsage, nearest
 from passes.onnxruntime.releases import release_of
-from passes.targets.finding import Confidence, Otherwise
-from passes.targets.structured import Unreadable, read
+from passes.reports.json_values import Unreadable, read_as
+from passes.reports.report import Confidence, Otherwise
 
 _RELEASE = "onnxruntime=="
 #: Operators that every reader of models folds or passes on.
@@ -245,13 +245,18 @@ def parsed(text: str, file: str) -> Profile:
     except tomllib.TOMLDecodeError as error:
         raise BadProfile(f"{file}: is no TOML: {error}") from error
     try:
-        profile: Profile = read(Profile, table)
+        profile: Profile = read_as(Profile, table, spelled=_key)
     except Unreadable as error:
         line = line_of(text, error.where)
         place = f"{file}:{line}" if line else file
         raise BadProfile(f"{place}: {error}") from error
     _check_names(profile, text, file)
     return profile
+
+
+def _key(name: str) -> str:
+    """The key of a field in a file."""
+    return name.strip("_").replace("_", "-")
 
 
 def _check_names(profile: Profile, text: str, file: str) -> None:

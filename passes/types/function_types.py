@@ -67,7 +67,7 @@ def _calls(model: ModelProto) -> dict[int, list[Place]]:
 def _function_as_model(
     model: ModelProto, function: FunctionProto, calls: list[Place], tables: Tables
 ) -> ModelProto:
-    """A function alone. It captures nothing, unlike a graph that `passes.ir.closed` closes: its
+    """A function alone. It captures nothing, unlike a graph that `passes.ir.boundary` closes: its
     inputs have the types on which the calls agree."""
     body = ModelProto(ir_version=model.ir_version, opset_import=function.opset_import)
     body.opset_import.add(domain=_HIDDEN, version=1)

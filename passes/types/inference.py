@@ -1,19 +1,21 @@
-"""Types and shapes of values, inferred once per model and looked up by scope and name."""
+"""Types and shapes of values: inferred once per model and looked up by scope and name, and those
+that graphs declare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.protos import with_initializers
 from passes.ir.scope import Key, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
-from passes.types.type_tables import Table, Tables, inferred, look_up, tabulate
+from passes.types.type_tables import Table, Tables, every_scope, inferred, look_up, tabulate
+from passes.types.value_types import Dims, is_static, shapes_below
 
 _LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
 
@@ -92,3 +94,46 @@ def _light(tensor: TensorProto) -> TensorProto:
     if tensor.ByteSize() <= _LARGE:
         return tensor
     return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+
+
+def declarations(
+    proto: ModelProto, *, outputs: bool = False
+) -> Iterator[tuple[Scope, list[ValueInfoProto]]]:
+    """Yield the declared values of each graph and function, except the signature of the model, of
+    which `outputs` are yielded on demand."""
+    for top in scoping.scopes(proto):
+        for scope in every_scope(top):
+            owner = scope.owner
+            values = list(owner.value_info)
+            if owner is proto.graph:
+                values += proto.graph.output if outputs else []
+            elif not isinstance(owner, FunctionProto):
+                values += [*owner.input, *owner.output]
+            yield scope, values
+
+
+def without_sizes(proto: ModelProto) -> ModelProto:
+    """A light copy that declares no sizes but those of the inputs of the model, ranks alone."""
+    plain = light_copy(proto)
+    for _, values in declarations(plain, outputs=True):
+        for value in values:
+            for shape in shapes_below(value.type):
+                for dim in shape.dim:
+                    dim.Clear()
+    return plain
+
+
+def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
+    """Declare those of the dims of a tensor that are sizes, where none is declared."""
+    if dims is None or not kind.HasField("tensor_type"):
+        return
+    shape = kind.tensor_type.shape
+    if not kind.tensor_type.HasField("shape") and is_static(dims):
+        shape.SetInParent()
+        for _ in dims:
+            shape.dim.add()
+    if len(shape.dim) != len(dims):
+        return  # a rank that is mistaken
+    for own, known in zip(shape.dim, dims, strict=True):
+        if isinstance(known, int) and not own.HasField("dim_value"):
+            own.dim_value = known

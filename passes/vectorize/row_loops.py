@@ -1,19 +1,92 @@
-"""A Loop that each row runs another number of times: run to the longest, and choose by row."""
+"""What If and loops share, values chosen by row, and a Loop that each row runs another number of
+times: run to the longest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
+from passes.analysis.safety.may_fail import failing_on_other_values
 from passes.ir import scope as scoping
+from passes.ir.operators import op_of
 from passes.loops.form import Carried, Condition, LoopForm
 from passes.types.value_types import tensor_type
-from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.spelling import Writer
+
+
+def choose(writer: Writer, mask: str, new: str, old: str, elem_type: int) -> str:
+    """Return `new` where the bool `mask` is true, else `old`; all broadcast against each other.
+
+    NaN and Inf of the value not taken do not get through. In onnxruntime a -0.0 of `new`
+    becomes 0.0: that is what its Where does. What it lacks goes through a wider type, as
+    everywhere (`fitting_types`), but for bools, for which logic is cheaper.
+    """
+    if elem_type == TensorProto.BOOL:
+        taken = writer.op("And", mask, new)
+        kept = writer.op("And", writer.op("Not", mask), old)
+        return writer.op("Or", taken, kept)
+    return writer.op("Where", mask, new, old)
+
+
+def row_mask(writer: Writer, mask: str, rank: int, axes: int = 1) -> str:
+    """A mask over `axes` leading axes, shaped to choose among rows of `rank` axes."""
+    return spelling.unsqueeze_axes(writer, mask, range(axes, axes + rank))
+
+
+def may_run_for_all(ctx: Vectorizer, node: NodeProto, bodies: Sequence[GraphProto]) -> None:
+    """Refuse where bodies would run on values of rows that never saw them, and might fail.
+
+    Raises:
+        Refused: `not-speculatable`.
+    """
+    culprits = [
+        culprit
+        for body in bodies
+        for culprit in failing_on_other_values(body, ctx.rows.known(ctx.opset))
+    ]
+    if culprits:
+        ops = ", ".join(sorted({op_of(culprit) for culprit in culprits}))
+        ctx.refuse(
+            "not-speculatable",
+            f"rows may take different branches of {op_of(node)} {list(node.output)}, and "
+            f"{ops} in it may fail for rows that take another one",
+            *(name for culprit in culprits for name in culprit.output),
+        )
+
+
+def one_shape(ctx: Vectorizer, node: NodeProto, *names: str) -> None:
+    """Refuse where values that rows may choose from have not provably one shape.
+
+    Raises:
+        Refused: `ragged-rows`.
+    """
+    first, *others = [ctx.dims(name) for name in names]
+    if None in first or any(other != first for other in others):
+        shapes = ", ".join(f"{name} {list(ctx.dims(name))}" for name in names)
+        ctx.refuse(
+            "ragged-rows",
+            f"{op_of(node)} {list(node.output)} may give each row another shape: {shapes}",
+            *names,
+        )
+
+
+def flat(ctx: Vectorizer, value: str, rank: int) -> str:
+    """Return a value with one element for each row, of this rank, as a vector [B]."""
+    for _ in range(rank):
+        value = spelling.squeeze(ctx, value, -1)
+    return value
+
+
+def chosen(ctx: Vectorizer, mask: str, new: str, old: str, like: str) -> str:
+    """Per row `new` where `mask` (bool [B]) holds, else `old`; `like` has their type in a row."""
+    wide = row_mask(ctx, mask, ctx.rank(like))
+    return choose(ctx, wide, new, old, ctx.elem_type(like))
 
 
 def each_its_own(node: NodeProto, ctx: Vectorizer, form: LoopForm) -> None:

@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
 from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
-from passes.ir.closed import Outer, close
+from passes.ir.boundary import Outer, close
 from passes.ir.constants import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.names import Names

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from onnx import ModelProto
 
 from passes.engine.full_check import as_computed
 from passes.ir import scope
-from passes.ir.imports import all_imports
 from passes.ir.model import Model
-from passes.ir.operators import is_onnx_domain, op_of
 from passes.types import signature
 from passes.types.value_types import dims_of
-from passes.verify.compare import uninitialised
-from passes.verify.compare.coverage import endless_but_for_conditions, nearby, suspects, unreached
+from passes.verify.compare.compare import NOTHING, compare
+from passes.verify.compare.coverage import unreached
 from passes.verify.compare.error_bounds import ErrorBounds
+from passes.verify.compare.evidence import Evidence, Question, Rules, Ruling
 from passes.verify.compare.exactness import cancels, recurs
-from passes.verify.compare.excuses import Evidence, Ruling, ruling
 from passes.verify.compare.ledger import EMPTY, Ledger
-from passes.verify.compare.promise import Trier
-from passes.verify.compare.strictness import Strictness
-from passes.verify.compare.table import Rules
+from passes.verify.compare.table import KEPT_FROM_ANSWERING, first_verdict, ruling
 from passes.verify.compare.trial import AUTHORITY, OutOfTime, Ran, Side, Trial
+from passes.verify.compare.uninitialised import REPAIRED, repaired_pair
 from passes.verify.compare.verdicts import Verification
-from passes.verify.executor import Event, Executor
+from passes.verify.executor import Event, Executor, Outcome
 from passes.verify.inputs.agenda import Item, agenda
+from passes.verify.inputs.dims import Needs
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
+from passes.verify.inputs.goals import (
+    endless_but_for_conditions,
+    what_is_mentioned,
+    whatever_is_new,
+)
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.mentioned import Mentioned
-from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS
+from passes.verify.inputs.search import Enough, Events, Search
 from passes.verify.inputs.uses import Uses, uses_of
+from passes.verify.requirements import Models, Requirements
 from passes.verify.run_cost import RunCost
-from passes.verify.terms import Models, Terms
 
 #: Attempts at a case once another one found inputs on which the original runs.
 _FEW = 3
@@ -47,50 +50,39 @@ _HOPELESS = 4
 _ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
 #: The limits that are set, a few, so that reports hardly depend on the machine.
 _LIMITS = (1.0, 2.0, 4.0, 8.0)
-#: Runs in search of what the original did not do yet, and their share of the time taken before.
-_MOST_SEARCHED, _SEARCH = 96, 0.25
-#: Cases with what the rewritten model mentions.
-_MOST_SUSPECTS = 24
-#: Seconds that the search may take in any case.
-_SHORT = 0.5
+#: The time of a search for more cases: a share of what was taken before, and seconds at least.
+_SEARCH, _SHORT = 0.25, 0.5
 _ANSWERED = {"answered", "mismatch"}
 
 
-def verify(models: Models, terms: Terms) -> Verification:
+def verify(models: Models, required: Requirements) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
-    The result depends on the models, the terms and the executors alone; only where
+    The result depends on the models and the requirements alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
     raises for what a model does.
     """
     before, after = models.before, models.after
-    executors, inputs, limits = terms.executors, terms.inputs, terms.limits
-    check = terms.promise.check if terms.promise else ""
+    executors, inputs, limits = required.executors, required.inputs, required.limits
+    check = required.promise.check if required.promise else ""
     if sentence := signature.difference(before, after, check):
         computed = as_computed(Model(before))
         if computed is None or signature.difference(computed[0].proto, after, check):
             return Verification("mismatch", sentence)
         before = computed[0].proto
     deadline = time.monotonic() + limits.budget
-    ledger = Ledger([executor.name for executor in executors], terms.reduction)
+    ledger = Ledger([executor.name for executor in executors], required.reduction)
     cost = RunCost.of(before)
     if cost.hopeless:
         ledger.reason(cost.hopeless)
         return ledger.close([])
-    rules = Rules(
-        Strictness.of(before, after, terms),
-        limits.case_timeout,
-        terms.lenient,
-        terms.non_empty,
-        newer=_versions(after) != _versions(before),
-        older=max(_versions(after)[1], default=0) < max(_versions(before)[1], default=0),
-        ends=all(op_of(place.node) != "Loop" for place in scope.walk_model(after)),
-        portable=terms.portable,
-    )
-    answered = _answered(before, after, ledger) if executors else (before, after)
+    rules = Rules.of(before, after, required)
+    answered = repaired_pair(before, after) if executors else None
+    if answered is not None:
+        ledger.note(REPAIRED)
 
     def sides_of(executor: Executor) -> tuple[Side, Side]:
-        first, second = (before, after) if executor.name == AUTHORITY else answered
+        first, second = (before, after) if executor.name == AUTHORITY or not answered else answered
         base_dir_after = models.base_dir_after or models.base_dir
         return (
             Side(executor, first, models.base_dir, limits.case_timeout),
@@ -101,7 +93,7 @@ def verify(models: Models, terms: Terms) -> Verification:
     mentioned = Mentioned.of(before, after)
     drawn = tuple(signature.inputs(before.graph))
     uses, steady = uses_of(before), not (recurs(before) or recurs(after))
-    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, mentioned, uses, steady)
+    drawer = Drawer(drawn, inputs.seed, inputs.hints, required.exact, mentioned, uses, steady)
     asked = any(executor.name == AUTHORITY for executor in executors)
 
     def counts(case: Case) -> bool:
@@ -111,7 +103,10 @@ def verify(models: Models, terms: Terms) -> Verification:
     witness = None if asked or not executors else sides_of(_reference())
     originals = [original for original, _ in (*sides, *([witness] if witness else []))]
     bounds = ErrorBounds(
-        {side.executor.name: side for side in originals}, deadline, terms.further, cancels(before)
+        {side.executor.name: side for side in originals},
+        deadline,
+        required.further,
+        cancels(before),
     )
     lessons = inputs.lessons
     if lessons is None and executors:
@@ -120,7 +115,7 @@ def verify(models: Models, terms: Terms) -> Verification:
     trials = _Trials(
         sides,
         witness,
-        Trier.of(rules, terms.promise, executors, models.base_dir),
+        _Trier.of(rules, models.base_dir),
         bounds,
         ledger,
         counts,
@@ -149,30 +144,6 @@ def _is_always_empty(model: ModelProto) -> bool:
     return all(dims is not None and 0 in dims for dims in known)
 
 
-def _answered(
-    before: ModelProto, after: ModelProto, ledger: Ledger
-) -> tuple[ModelProto, ModelProto]:
-    """Both models for executors other than the reference: as they are, or such that onnxruntime
-    answers outputs that it leaves uninitialised in the original, too.
-
-    A rewritten model with more of them is left to show it.
-    """
-    found = uninitialised.count(before)
-    if not found or uninitialised.count(after) > found:
-        return before, after
-    ledger.note(
-        "onnxruntime leaves outputs of bodies uninitialised that are inputs, or listed twice, in "
-        "the original, too: both sides run with an Identity before each of them"
-    )
-    return uninitialised.repaired(before), uninitialised.repaired(after)
-
-
-def _versions(model: ModelProto) -> tuple[int, set[int]]:
-    """Return the IR version, and the opsets of the standard domain, that a model needs."""
-    imports = all_imports(model)
-    return model.ir_version, {entry.version for entry in imports if is_onnx_domain(entry.domain)}
-
-
 def _reference() -> Executor:
     from passes.verify.reference import ReferenceExecutor
 
@@ -186,7 +157,7 @@ class _Trials:
         self,
         sides: Sequence[tuple[Side, Side]],
         witness: tuple[Side, Side] | None,
-        trier: Trier,
+        trier: _Trier,
         bounds: ErrorBounds,
         ledger: Ledger,
         accept: Callable[[Case], bool],
@@ -239,22 +210,25 @@ class _Trials:
         now = time.monotonic()
         end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
         original, _ = self._sides[0]
-        chosen = itertools.islice(suspects(self._base, mentioned), _MOST_SUSPECTS)
-        others = nearby(self._base, mentioned.numbers) if unreached(model, self._reached) else ()
-        cases = [(case, True) for case in chosen]
-        cases += [(case, False) for case in itertools.islice(others, _MOST_SEARCHED)]
-        cases += [(case, True) for case in endless_but_for_conditions(self._base, uses)]
-        for case, suspect in cases:
-            if not self._accept(case):
-                continue
+        goals = [what_is_mentioned(mentioned), endless_but_for_conditions(uses)]
+        if unreached(model, self._reached):
+            goals.insert(1, whatever_is_new(mentioned))
+
+        def run(case: Case) -> Outcome | None:
+            return original.run(case.feeds, end).outcome if self._accept(case) else None
+
+        def take(case: Case, events: Events) -> None:
+            self._case(case)
+            if self._ledger.failure is not None:
+                raise Enough
+
+        for goal in goals:
             try:
-                ran = original.run(case.feeds, end)
-                if ran.outcome is not None and (suspect or ran.outcome.reached - self._reached):
-                    self._case(case)
+                Search(goal, run, self._reached, take).change([self._base])
             except OutOfTime:
                 return
-            if self._ledger.failure is not None:
-                return
+            except Enough:
+                continue
 
     def close(self, model: ModelProto, cut: Sequence[str]) -> Verification:
         """The verification, with what the original, `model`, did in compared cases."""
@@ -314,7 +288,7 @@ class _Trials:
             before, name = sides[0], sides[0].executor.name
             original = reference.before
             before.timeout = self._limit(name, endless=original.endless)
-            trial = self._trier.try_case(
+            trial = self._trier.tried(
                 case,
                 sides,
                 self._deadline,
@@ -349,7 +323,7 @@ class _Trials:
     def _limit(self, executor: str, *, endless: bool) -> float:
         """Seconds that the original may take, in the light of how long it took where it ended, and
         of whether it is `endless` in another executor."""
-        full = self._trier.rules.case_timeout
+        full = self._trier.rules.required.limits.case_timeout
         longest = self._longest.get(executor)
         if longest is None:
             return full
@@ -363,7 +337,7 @@ class _Trials:
         runs out."""
         assert self._witness is not None
         try:
-            trial = self._trier.try_case(case, self._witness, self._deadline, after_alone=True)
+            trial = self._trier.tried(case, self._witness, self._deadline, after_alone=True)
             return self._ruling(AUTHORITY, case, trial, trial).trial
         except OutOfTime:
             return Trial("not run")
@@ -386,3 +360,56 @@ def _what_became(trial: Trial) -> str:
     if trial.status == "refined":
         return "both failed"
     return trial.status if trial.before.outcome is None else "answered"
+
+
+@dataclass(frozen=True)
+class _Trier:
+    """Runs cases on both sides, in the light of a promise, if there is one."""
+
+    rules: Rules
+    kept: Sequence[Side] = ()
+
+    @staticmethod
+    def of(rules: Rules, base_dir: Path | None) -> _Trier:
+        """The trier of these rules; the first executor runs the models of the promise."""
+        required = rules.required
+        models = required.promise.models if required.promise and required.executors else ()
+        timeout = required.limits.case_timeout
+        return _Trier(
+            rules, [Side(required.executors[0], one, base_dir, timeout) for one in models]
+        )
+
+    def tried(
+        self,
+        case: Case,
+        sides: tuple[Side, Side],
+        deadline: float,
+        *,
+        after_alone: bool = False,
+        like: str = "",
+    ) -> Trial:
+        """Run a case on both sides. Raises OutOfTime.
+
+        Where the promise is broken the original may run forever: there it runs only if the
+        rewritten model answers. Where the executor cannot run the original, it runs the rewritten
+        model only if that is of use (`after_alone`). A side that crashes on inputs `like` these is
+        spared, the rewritten model only where the original does not run. A mismatch counts only
+        where the original agrees with itself when it runs again.
+        """
+        before, after = sides
+        if any(side.run(case.feeds, deadline).failed for side in self.kept):
+            ran, promise = after.run(case.feeds, deadline), self.rules.required.promise
+            if ran.failed or (promise and promise.silent):
+                return Trial("both failed", KEPT_FROM_ANSWERING, after=ran)
+        original = before.run(case.feeds, deadline, like)
+        if original.unable and not after_alone:
+            return Trial("not run", f"the original: {original.unable}", before=original)
+        rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
+        question = Question(self.rules, before.executor.name, case, original, rewritten)
+        trial = first_verdict(question)
+        if trial.status == "mismatch" and original.outcome is not None and rewritten.outcome:
+            again = before.run(case.feeds, deadline)
+            if again.outcome is None or not compare(original.outcome, again.outcome).agree:
+                why = "the original gives different answers on the same inputs"
+                return replace(trial, status="not run", sentence=why, comparison=NOTHING)
+        return trial

@@ -18,15 +18,15 @@ import onnx_graphsurgeon as gs
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 
-from passes.analysis.integers.folding import MOST_ELEMENTS
 from passes.ir import scope as scoping
+from passes.ir.draft import Draft
 from passes.ir.live import live
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.rule import Site
-from passes.writing.draft import Draft
+from passes.ir.site import Site
+from passes.operators.folding import MOST_ELEMENTS
 from passes.writing.purposes import Extra, Purpose
-from passes.writing.writer import Array, Writer, content
+from passes.writing.spelling import Array, Writer, content
 
 
 class Author(Writer):

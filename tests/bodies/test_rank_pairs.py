@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
-from passes.bodies.rank_pairs import without_pairs
+from passes.bodies.moving import without_pairs
 from passes.testing import as_model
 
 

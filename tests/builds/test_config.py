@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from passes.builds import config
-from passes.builds.config import BadConfig
-from passes.builds.example import example
+from passes.builds.config import BadConfig, example
 from passes.builds.pool import Limits
-from passes.builds.task import End
 from passes.commands.rewriting import Optimize, Simplify, Upgrade
+from passes.errors import End
 
 FULL = """\
 models = ["models/**/*.onnx"]

@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto
 from proving import EVERYWHERE, ops, parsed
 from proving_down import assert_stopped, prove_down, went_down
 
-from passes.converters.model_limits import limits
+from passes.converters.stamp import limits
 
 pytestmark = pytest.mark.sampled
 

@@ -16,11 +16,11 @@ from passes.engine.full_check import Invalidated
 from passes.engine.rewriting import Engine, NotConverging, rewrite
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
-from passes.engine.selection import marked
 from passes.errors import BadModel
 from passes.ir import scope
 from passes.ir.constants import Constants
 from passes.ir.model import Model
+from passes.ir.selection import marked
 from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rewrite, Rule, Site, register
 from tests.written import changed
 

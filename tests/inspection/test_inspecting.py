@@ -12,14 +12,14 @@ from onnx import ModelProto, parser
 
 import passes
 from passes import Inspection
-from passes.builds import schemas
 from passes.choices import RuleOptions
 from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Pass
-from passes.engine.selection import NothingMatches
 from passes.errors import BadModel
 from passes.inspection.inspecting import Wanted, inspect_model
 from passes.inspection.inspection import Answer, Group, Slice, Value
+from passes.ir.selection import NothingMatches
+from passes.reports.json_values import schema_of
 from passes.session import Session
 from passes.testing import as_model
 
@@ -71,7 +71,7 @@ def inspected(
     before = proto.SerializeToString()
     found = inspect_model(proto, opset, RuleOptions(), wanted=wanted)
     assert proto.SerializeToString() == before
-    jsonschema.validate(json.loads(found.to_json()), schemas.inspection())
+    jsonschema.validate(json.loads(found.to_json()), schema_of(Inspection))
     return found
 
 

@@ -1,7 +1,7 @@
 """Measures which element types the CPU kernels of the installed onnxruntime lack, op by op.
 
 `python -m tests.instruments.measured_types FILE.json` adds what is lacked to
-`passes/onnxruntime/types.json`; run it once for each release in which rewritten models shall load.
+`passes/operators/types.json`; run it once for each release in which rewritten models shall load.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from onnx import defs, helper
 
-from passes.ir.operators import HOLDERS, called_key, op_of
+from passes.ir.operators import HOLDERS, Registry, called_key, op_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +31,7 @@ def test_nothing_else_reads_op_type() -> None:
     """`node.op_type == "Identity"` would take `my.Identity` for ONNX's."""
     allowed = {
         "passes/ir/operators.py",
-        "passes/writing/draft.py",
+        "passes/ir/draft.py",
     }  # a draft is an Operation itself
     reads = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -50,3 +52,16 @@ def test_no_other_operators_of_onnx_have_bodies() -> None:
     assert {
         one.name for one in schemas if any(a.type in kinds for a in one.attributes.values())
     } == HOLDERS
+
+
+def test_an_operator_has_one_function() -> None:
+    functions: Registry[Callable[[int], int]] = Registry()
+
+    @functions.enter("Neg")
+    def negative(number: int) -> int:
+        return -number
+
+    assert functions["Neg"](2) == negative(2) == -2
+    with pytest.raises(ValueError, match="Neg: entered twice"):
+        functions.enter("Abs", "Neg")(abs)
+    assert functions.keys() == {"Neg"}

@@ -14,7 +14,7 @@ from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Pass
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.onnxruntime.nesting import MOST, depth_below
+from passes.onnxruntime.bodies import MOST, depth_below
 from passes.session import Session
 from passes.testing import options_of
 from tests.written import changed

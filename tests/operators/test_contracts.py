@@ -22,7 +22,7 @@ from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.verify.executor import Ended
-from passes.verify.inputs.operator_needs import gap_of
+from passes.verify.inputs.lessons import gap_of
 from passes.verify.reference import ReferenceExecutor
 
 #: Each reads floats `a`, `b` and `c`, and lists of whole numbers `i` and `j`.

@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from passes.errors import PassesError
+from passes.types.dtypes import numpy_dtype
 from passes.verify.inputs import value_files
-from passes.verify.inputs.arrays import numpy_dtype
 from passes.verify.inputs.given import BadInputs, load
 
 

@@ -13,10 +13,9 @@ from verified_models import check, model
 
 from passes.operators.contract import Need, Size
 from passes.types import signature
+from passes.verify.inputs.dims import Needs, Tie
 from passes.verify.inputs.draw import Drawer
-from passes.verify.inputs.lessons import Lessons
-from passes.verify.inputs.needs import Needs, Tie
-from passes.verify.inputs.operator_needs import wants_of
+from passes.verify.inputs.lessons import Lessons, wants_of
 from passes.verify.reference import ReferenceExecutor
 
 A, C = Size(0, 1), Size(2, 0)

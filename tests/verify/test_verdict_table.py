@@ -15,9 +15,8 @@ import pytest
 from onnx import ModelProto
 from verified_models import REFERENCE, Answer, Pretend, before_and_after, model, raising
 
-from passes.verify.compare.excuses import EXCUSES
-from passes.verify.compare.strictness import Strictness
-from passes.verify.compare.table import TABLE, Question, Rules, first_verdict
+from passes.verify.compare.evidence import Question, Rules
+from passes.verify.compare.table import EXCUSES, TABLE, first_verdict
 from passes.verify.compare.trial import AUTHORITY, End, Ran
 from passes.verify.executor import (
     CANNOT_LOAD,
@@ -29,6 +28,7 @@ from passes.verify.executor import (
     TookTooLong,
 )
 from passes.verify.inputs.draw import Case
+from passes.verify.requirements import Requirements
 from tests.verification import Verification, verify
 
 ONE, TWO = (Ran(Outcome({"y": np.array([number])}), seconds=0.1) for number in (1, 2))
@@ -90,7 +90,7 @@ class TestTable:
         executor: str, before: Ran, after: Ran, kind: Any = "ordinary", *, older: bool = False
     ) -> str:
         case = Case({}, kind, True, "")
-        rules = Rules(Strictness(exact=True, rounding=False), 10.0, newer=True, older=older)
+        rules = Rules(Requirements([]), newer=True, older=older)
         return first_verdict(Question(rules, executor, case, before, after)).status
 
 

@@ -13,8 +13,8 @@ from passes.engine.rewriting import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
 from passes.verify.compare.verdicts import Verification
+from passes.verify.requirements import Models, Requirements
 from passes.verify.rewrites.verifying import verify_rounds
-from passes.verify.terms import Models, Terms
 from passes.verify.verification import verify
 
 #: Loops that are equal up to the names of their values and symbols, but for the third.
@@ -73,7 +73,7 @@ def test_nodes_that_a_step_leaves_as_they_are_take_no_run_of_their_own(
     """)
     runs: list[list[str]] = []
 
-    def counting(models: Models, terms: Terms) -> Verification:
+    def counting(models: Models, terms: Requirements) -> Verification:
         runs.append([node.op_type for node in models.before.graph.node])
         return verify(models, terms)
 

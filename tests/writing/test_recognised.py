@@ -6,8 +6,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from passes.writing.guards import must_count
-from passes.writing.recognised import operands_of
+from passes.writing.guards import must_count, operands_of
 from tests.written import changed
 
 GUARD = """g (int64 n, bool c) => (y) <int64[1] first = {0}, int64 none = {0}, int64 one = {1}> {

@@ -13,12 +13,12 @@ from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
-from passes.ir.closed import Outer, close
+from passes.ir.boundary import Outer, close
 from passes.ir.model import Model
 from passes.ir.places import imports_of, scopes
 from passes.ir.protos import drop_at
+from passes.ir.site import Site
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Site
 from passes.types.type_tables import Table, inferred
 from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 

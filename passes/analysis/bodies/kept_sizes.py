@@ -11,8 +11,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place
 from passes.loops.form import LoopForm
-from passes.types.declarations import without_sizes, write_sizes
-from passes.types.inference import ValueTypes, light_copy
+from passes.types.inference import ValueTypes, light_copy, without_sizes, write_sizes
 from passes.types.value_types import Dims, dims_of, elem_type_of, tensor_type
 
 _MOST_ROUNDS = 64

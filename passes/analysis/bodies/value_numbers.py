@@ -9,11 +9,11 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
+from passes.ir.boundary import keep_outputs
 from passes.ir.constant_pool import Kept
 from passes.ir.constants import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.operators import called_key, op_of
-from passes.ir.own_outputs import keep_outputs
 from passes.operators.table import traits_of
 
 _LARGE = 1 << 16  # bytes; a weight is not hashed for each body that reads it

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import NodeProto, helper
 
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.integers.affine import Ints
 from passes.analysis.integers.computed import Computed
-from passes.analysis.integers.exactness import Array
-from passes.analysis.integers.folding import folded
 from passes.analysis.integers.integer_ops import FOLLOWED, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place, Scope
+from passes.ir.site import Site, Slot
 from passes.operators.comparisons import COMPARISONS, holds
-from passes.rule import Site, Slot
+from passes.operators.exactness import Array
+from passes.operators.folding import folded
 from passes.types.value_types import dims_of, is_static
 
 _MOST_ELEMENTS = 64

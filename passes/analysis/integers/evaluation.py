@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
 from passes.ir.attributes import has_references
 from passes.ir.operators import op_of
+from passes.operators.exactness import Array, is_exact, may_be_exact
 from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor

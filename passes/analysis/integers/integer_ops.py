@@ -11,11 +11,10 @@ import numpy.typing as npt
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, ONE, Affine, Ints, number_of
-from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, has_references, numbers
-from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, is_onnx_domain, op_of
+from passes.operators.folding import result_of
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
 

@@ -11,8 +11,7 @@ from onnx import NodeProto, TensorProto, helper
 from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
 from passes.operators.comparisons import COMPARISONS
 from passes.operators.table import traits_of, where
 

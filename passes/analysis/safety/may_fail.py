@@ -20,13 +20,13 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import CONTROL_FLOW, is_onnx_domain, op_of
 from passes.loops.form import LoopForm
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.types.value_types import FLOATS, Dims, dims_of, elem_type_of, has_elements, is_static

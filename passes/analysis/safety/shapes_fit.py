@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TypeProto
 
-from passes.analysis.integers.exactness import Array
-from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
+from passes.analysis.sizes.sizes_through import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers
@@ -21,6 +20,7 @@ from passes.ir.operators import op_of
 from passes.ir.versions import OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
 from passes.operators.contract import Need, Number, Operands, Size
 from passes.operators.contracts import contract_of
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape, Work
 from passes.types.value_types import Dim, Dims, dims_of

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attributes
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import op_of
+from passes.operators.exactness import Array
 
 #: No axis is longer.
 END = (1 << 31) - 1

@@ -8,12 +8,12 @@ from functools import partial
 
 from onnx import NodeProto
 
-from passes.ir.conditions import conjuncts, is_true
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.scope import Scope
+from passes.ir.site import Site
 from passes.loops.form import LoopForm
-from passes.rule import Site
+from passes.loops.parts import conjuncts, is_true
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from passes.check.control_flow import scan_form
-from passes.check.control_flow.carried import check_carried, check_returned, check_scalar
-from passes.check.control_flow.scan_8_types import check_scan_8_types
-from passes.check.control_flow.scan_form import check_stamp, is_scan_8
-from passes.check.control_flow.scan_types import check_scan_types
+from passes.check.control_flow.scan_types import (
+    check_carried,
+    check_returned,
+    check_scalar,
+    check_scan_8_types,
+    check_scan_types,
+)
 from passes.check.control_flow.site import CheckedSite
 from passes.check.graph_declarations import Headings
 from passes.check.lookup import Lookup
-from passes.check.node_in_scope import NodeInScope
+from passes.check.operators import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir.operators import op_of
-from passes.loops.reading import graph_of
+from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
+from passes.loops.parts import AXES_AND_DIRECTIONS, graph_of
 
 
 def _check_loop_types(site: CheckedSite, look: Lookup) -> None:
@@ -96,13 +99,49 @@ def _check_loop_form(site: CheckedSite) -> None:
     _ = site.form  # raises
 
 
+def _is_scan_8(site: CheckedSite) -> bool:
+    """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
+    return site.opset < SCAN_HAS_AXES
+
+
 def _check_scan_form(site: CheckedSite) -> None:
-    check_stamp(site)
+    """No Scan-8 in a newer opset, or the other way round, as a wrong conversion leaves it."""
+    if _is_scan_8(site):
+        sign = next((name for name in AXES_AND_DIRECTIONS if name in site.attributes), "")
+        if sign:
+            raise _wrong_form(site, 9, f"it has the attribute {sign}")
+    elif "directions" in site.attributes:
+        raise _wrong_form(site, 8, "it has the attribute directions")
+    elif site.node.input and not site.node.input[0]:
+        raise _wrong_form(site, 8, "its first input is empty")
     _check_loop_form(site)
 
 
+def _wrong_form(site: CheckedSite, form: int, sign: str) -> Exception:
+    still = "still " if form == 8 else ""
+    return site.error(
+        f"Scan is {still}written in the form of Scan-{form} ({sign}), but its opset is {site.opset}"
+    )
+
+
+def _tolerated_deviations(site: CheckedSite) -> Iterator[str]:
+    """Yield what the operator document forbids at the opset, but every runtime accepts."""
+    if _is_scan_8(site) or site.opset >= NEGATIVE_AXES:
+        return
+    for name in ("scan_input_axes", "scan_output_axes"):
+        for position, axis in enumerate(
+            site.attributes[name].ints if name in site.attributes else ()
+        ):
+            if axis < 0:
+                yield (
+                    f"{site.place.path}: {name}[{position}] is {axis}, though axes may be negative "
+                    f"from opset {NEGATIVE_AXES} on, and this is opset {site.opset}: it is counted "
+                    "from the end"
+                )
+
+
 def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
-    if is_scan_8(site):
+    if _is_scan_8(site):
         check_scan_8_types(site, look)
     else:
         check_scan_types(site, look)
@@ -140,7 +179,7 @@ def tolerated_deviations(sites: Iterable[CheckedSite]) -> Iterator[str]:
     """Deviations from the specification that every runtime accepts: a sentence each."""
     for site in sites:
         if op_of(site.node) == "Scan":
-            yield from scan_form.tolerated_deviations(site)
+            yield from _tolerated_deviations(site)
 
 
 def check_types(sites: Iterable[CheckedSite], look: Lookup) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from onnx import AttributeProto, NodeProto
 
 from passes.check.graph_declarations import GraphDeclarations, Headings
-from passes.check.node_in_scope import NodeInScope
+from passes.check.operators import NodeInScope
 from passes.errors import BadModel
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place, Scope

@@ -17,7 +17,7 @@ from passes.proving.scope import Scope
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
 #: What a proof at drawn sizes assumes.
@@ -98,7 +98,7 @@ def _regrouped(
     before, after = models
     executed = verify(
         Models(before.proto, after.proto, before.base_dir, after.base_dir),
-        Terms(
+        Requirements(
             [ReferenceExecutor(keep=2)],
             exact=False,
             inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),

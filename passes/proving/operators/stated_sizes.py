@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry
 from passes.operators.contract import Joint, Operands, Size
 from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir.attributes import attribute, text
-from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
+from passes.ir.places import CONTRIB
 from passes.rule import Site
 from passes.types.value_types import Dim, dims_of, elem_type_of
 

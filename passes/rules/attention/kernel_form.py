@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from math import prod
 
+from passes.rules.recurrences.forms import MatrixForm, Output
 from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear, Term
-from passes.rules.recurrences.matrix_form import MatrixForm, Output
 from passes.types.value_types import is_static
 
 #: What a factor is taken apart at.

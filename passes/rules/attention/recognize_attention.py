@@ -7,14 +7,14 @@ from dataclasses import replace
 from onnx import NodeProto, TensorProto, ValueInfoProto
 
 from passes.bodies.time_body import TimeBody
-from passes.ir.imports import CONTRIB
 from passes.ir.operators import is_scan_9, op_of
+from passes.ir.places import CONTRIB
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.attention.attention_form import check_floats
 from passes.rules.attention.kernel_form import KernelForm
 from passes.rules.attention.kernel_loop import KernelLoop
+from passes.rules.recurrences.forms import MatrixForm
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.plan import Stage, stages
 from passes.types.value_types import elem_type_of
 

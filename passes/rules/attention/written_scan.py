@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
+from passes.bodies.branches import Branch, Results, either
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Site
 from passes.rules.attention.attention_form import AttentionForm
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,14 @@ class WrittenScan:
             state = inner.op("Identity", replace(self, author=inner)._initial())
             return Results([spelling.filled(inner, shape, TensorProto.FLOAT, 0), state])
 
-        branches = {
-            "then_branch": Branch(
-                "steps", lambda inner: Results(replace(self, author=inner)._scan())
-            ),
-            "else_branch": Branch("no_step", no_step),
-        }
+        def scan(inner: Author) -> Results:
+            return Results(replace(self, author=inner)._scan())
+
         sizes = (form.steps, width), (form.states, form.rows, form.columns)
         types = [tensor_type(TensorProto.FLOAT, (form.batch, *size)) for size in sizes]
         steps = spelling.scalar_size(author, query, 1)
-        either(author, author.op("Greater", steps, author.int(0)), branches, outputs, types)
+        some = author.op("Greater", steps, author.int(0))
+        either(author, some, Branch("steps", scan), Branch("no_step", no_step), outputs, types)
 
     def _scan(self) -> list[str]:
         """The output and the last state."""

@@ -15,11 +15,11 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.few_iterations import expected, refuse_few
 from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
-from passes.ir.conditions import plain
 from passes.ir.live import live
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
+from passes.loops.parts import plain
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.count_loop.counter import Counted, Counter
 from passes.types.value_types import dims_of

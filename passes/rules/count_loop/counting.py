@@ -12,7 +12,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Site
-from passes.rules.count_loop.comparison import Comparison
+from passes.rules.count_loop.comparisons import Comparison
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.time_body import SPREAD, UNKNOWN_DIM, TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -18,7 +19,6 @@ from passes.rules.dissolve_map.dissolving_plan import DissolvingPlan
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 _LARGEST = 1 << 12
 
@@ -48,12 +48,11 @@ def up_to(body: TimeBody, edit: Edit, limit: int) -> Edit | None:
         return None
     author = Author.at(site, "scan")
     size = spelling.scalar_size(author, *place)
-    branches = {
-        "else_branch": Branch("small", _copied(edit.nodes, edit.initializers, outputs)),
-        "then_branch": Branch("large", _copied([site.node], (), outputs)),
-    }
+    large = Branch("large", _copied([site.node], (), outputs))
+    small = Branch("small", _copied(edit.nodes, edit.initializers, outputs))
     condition = author.op("Greater", size, author.int(limit))
-    either(author, condition, branches, list(outputs), list(outputs.values()))
+    names, kinds = list(outputs), list(outputs.values())
+    either(author, condition, large, small, names, kinds, other_first=True)
     return replace(
         edit,
         nodes=tuple(author.nodes),

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from onnx import NodeProto
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.recurrences import Recurrence, Update, recurrence_of
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import START, Gains, row_bytes
@@ -48,24 +48,8 @@ class DissolvingPlan:
         Raises:
             Refused: `random`, `may-fail` or `not-worth-it`.
         """
-        self._check_dropped()
-        self._check_cost()
-
-    def _check_dropped(self) -> None:
-        """Check that nodes with unused results may go.
-
-        Raises:
-            Refused: `random` or `may-fail` where it may not.
-        """
         positions = {*range(len(self.body.nodes))} - {*self.order} - {*self.steps}
         check_dropped(self.body, sorted(positions))
-
-    def _check_cost(self) -> None:
-        """Check that the loop costs more than what replaces it.
-
-        Raises:
-            Refused: `not-worth-it`.
-        """
         if not self.pays:
             raise self.body.site.refused(
                 "not-worth-it",

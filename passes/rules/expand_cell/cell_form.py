@@ -9,8 +9,8 @@ from typing import Any
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attribute_proto, has, has_references, number, text
-from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
+from passes.ir.places import CONTRIB
 from passes.ir.versions import HAS_THRESHOLDED_RELU, SCAN_HAS_AXES
 from passes.operators.cells import (
     DIRECTIONS,

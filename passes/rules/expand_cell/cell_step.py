@@ -15,7 +15,7 @@ from passes.rule import Site
 from passes.rules.expand_cell.cell_form import CellForm, Function
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 
 #: A weight, or a part of one: an array if it is constant, else the name of what nodes compute.
 Weight = str | Array

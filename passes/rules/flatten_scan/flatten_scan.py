@@ -9,11 +9,11 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from passes.bodies.lifting import constants_of
 from passes.bodies.time_length import Length, known_length
-from passes.engine.selection import is_meant
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied, replace_all
+from passes.ir.selection import is_meant
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes

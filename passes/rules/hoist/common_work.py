@@ -12,8 +12,7 @@ from passes.ir import scope as scoping
 from passes.ir.protos import copied
 from passes.rule import Edit, NothingToDo, Site
 from passes.rules.hoist.hoist_choice import Choice
-from passes.rules.hoist.hoisted_names import HoistedNames
-from passes.rules.hoist.hoisting import Hoisting, Twin
+from passes.rules.hoist.hoisting import HoistedNames, Hoisting, Twin
 from passes.rules.hoist.invariants import Candidate, is_cheap
 
 _NO_LIMIT = 1 << 62  # it is computed and kept in any case

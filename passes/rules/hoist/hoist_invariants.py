@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.captured_state import Captured, captured_state
+from passes.bodies.carried_values import Captured, captured_state
 from passes.ir.operators import CONTROL_FLOW, op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.hoist.common_work import hoist_common_work
 from passes.rules.hoist.hoist_choice import Choice
-from passes.rules.hoist.hoist_guard import Exposed, write_guard
-from passes.rules.hoist.hoisted_names import HoistedNames
-from passes.rules.hoist.hoisting import Hoisting
-from passes.rules.hoist.inferred import complete
+from passes.rules.hoist.hoist_constants import complete
+from passes.rules.hoist.hoist_guard import Exposed, StandIns, write_guard
+from passes.rules.hoist.hoisting import HoistedNames, Hoisting
 from passes.rules.hoist.invariants import Invariants
-from passes.rules.hoist.stand_ins import StandIns
 from passes.writing.author import Author
 
 

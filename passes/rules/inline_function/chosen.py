@@ -10,8 +10,8 @@ from onnx import FunctionProto, ModelProto
 from passes.choices import RuleOptions
 from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
-from passes.ir.calls import called_functions, calls
 from passes.ir.operators import FunctionKey, called_key, function_key, plain_domain
+from passes.ir.places import called_functions, calls
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FUNCTIONS, FUNCTIONS_HAVE_DEFAULTS, FUNCTIONS_HAVE_OVERLOADS

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from onnx import FunctionProto, NodeProto, defs
 
 from passes.ir import scope as scoping
-from passes.ir.calls import calls
 from passes.ir.operators import FunctionKey, called_key, function_key, is_onnx_domain, op_of
+from passes.ir.places import calls
 from passes.ir.scope import Owner, function_label
 from passes.rule import Edit, NothingToDo, Site, Slot, register
 from passes.rules.inline_function.chosen import chosen, nodes_after

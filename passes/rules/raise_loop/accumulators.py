@@ -10,7 +10,7 @@ from passes.analysis.bodies.body_types import BodyTypes
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.written_states import only_written
+from passes.bodies.carried_values import only_written
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of

@@ -9,13 +9,13 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
-from passes.bodies.body_rows import element_type
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.raised_body import RaisedBody
+from passes.bodies.time_body import element_type
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import ScanOutput
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
@@ -24,8 +24,8 @@ from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_READS, handles_no_trips
+from passes.writing.scan_axes import write_scan
 
 
 @dataclass
@@ -382,8 +382,8 @@ class RaisedScan:
         purpose = handles_no_trips(if_empty=trips.runs_if_non_empty)
         with author.serving(purpose):
             condition = trips.condition(author)
-        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
-        either(author, condition, branches, outputs, types, purpose=purpose)
+        branches = Branch("some", some), Branch("none", none, extra=True)
+        either(author, condition, *branches, outputs, types, purpose=purpose)
 
     def _refuse_known_length(self) -> None:
         """Before opset 11 an If has the shape of one branch: refuse collected sizes that are

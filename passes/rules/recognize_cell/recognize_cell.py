@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.operators.cells import RECURRENT
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.recognize_cell.activations import FUNCTIONS
-from passes.rules.recognize_cell.cost import check_left
-from passes.rules.recognize_cell.reading.cell_finder import CellFinder
-from passes.rules.recognize_cell.reading.columns import Reader
-from passes.rules.recognize_cell.reading.forms import Cell
-from passes.rules.recognize_cell.reading.operator_steps import operator_cell
-from passes.rules.recognize_cell.reading.products import PRODUCTS
-from passes.rules.recognize_cell.reading.products_inside import ProductsInside
-from passes.rules.recognize_cell.reading.ragged import Ends, without_ends
-from passes.rules.recognize_cell.reading.sizes import CellSizes
-from passes.rules.recognize_cell.writing.recurrent_operator import CellWriter
+from passes.rules.recognize_cell.cell_finder import CellFinder, operator_cell
+from passes.rules.recognize_cell.columns import Reader
+from passes.rules.recognize_cell.forms import FUNCTIONS, Cell
+from passes.rules.recognize_cell.gates import PRODUCTS
+from passes.rules.recognize_cell.products_inside import ProductsInside
+from passes.rules.recognize_cell.ragged import Ends, without_ends
+from passes.rules.recognize_cell.recurrent_operator import CellWriter, check_left
+from passes.rules.recognize_cell.sizes import CellSizes
 from passes.types.value_types import elem_type_of
 
 

@@ -15,23 +15,22 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
+from passes.ir.draft import ITERATION_KEY, ONE_BY_ONE
 from passes.ir.live import keep_nodes, live
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.recurrences import element_steps, matrix_steps
 from passes.rules.recurrences.decays import Decay
-from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import Prepared
-from passes.rules.recurrences.layout import Writer
+from passes.rules.recurrences.forms import ElementForm
+from passes.rules.recurrences.layout import Prepared, Writer
 from passes.rules.recurrences.plan import Form, Stage
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import ITERATION_KEY, ONE_BY_ONE
 
 
 @dataclass(frozen=True)
@@ -181,11 +180,8 @@ class BlockBody:
             for name, value in zip(names, at_once(author).names, strict=True):
                 author.name_as(value, name)
             return ends
-        branches = {
-            "then_branch": Branch("at_once", at_once),
-            "else_branch": Branch("one_by_one", one_by_one),
-        }
-        either(author, spelling.both(author, checks), branches, names, types)
+        branches = Branch("at_once", at_once), Branch("one_by_one", one_by_one)
+        either(author, spelling.both(author, checks), *branches, names, types)
         return ends
 
     def _prepared(

@@ -15,8 +15,7 @@ from passes.bodies.few_iterations import FEW, expected
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.matrix_form import MatrixForm
+from passes.rules.recurrences.forms import ElementForm, MatrixForm
 from passes.rules.recurrences.plan import Stage
 from passes.types.value_types import Dim, dims_of
 

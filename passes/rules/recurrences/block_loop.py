@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from onnx import TypeProto
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.moving import place_rows, time_first
 from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
+from passes.ir.draft import BLOCKS
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit
 from passes.rules.recurrences.block_body import BlockBody, marked
@@ -17,8 +19,6 @@ from passes.rules.recurrences.block_length import trips_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import BLOCKS
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
@@ -120,20 +120,14 @@ class BlockLoop:
             def without(last: Author) -> Results:
                 return Results([last.op("Identity", found[name]) for name in self._results])
 
-            branches = {
-                "then_branch": Branch("rest", with_rest),
-                "else_branch": Branch("no_rest", without),
-            }
-            either(inner, left, branches, results, self._types())
+            ways = Branch("rest", with_rest), Branch("no_rest", without)
+            either(inner, left, *ways, results, self._types())
             return Results(results)
 
         enough = author.op("Less", author.ints(self.block.length - 1), length.size)
         results = [author.fresh(name) for name in self._results]
-        branches = {
-            "then_branch": Branch("in_blocks", in_blocks),
-            "else_branch": Branch("one_by_one", one_by_one),
-        }
-        either(author, enough, branches, results, self._types())
+        ways = Branch("in_blocks", in_blocks), Branch("one_by_one", one_by_one)
+        either(author, enough, *ways, results, self._types())
         return dict(zip(self._results, results, strict=True))
 
     def _blocks(

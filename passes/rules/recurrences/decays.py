@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from passes.writing.author import Author
-from passes.writing.spelling import part, unsqueeze
-from passes.writing.writer import Array
+from passes.writing.spelling import Array, part, unsqueeze
 
 _NEVER = -1e4  # exp of it is 0
 

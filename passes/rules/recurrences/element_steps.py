@@ -20,13 +20,19 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import FINITE, LARGEST, Prepared, Written, is_finite
+from passes.rules.recurrences.forms import ElementForm, MatrixForm
 from passes.rules.recurrences.index_notation import ONE, Notation, Term
-from passes.rules.recurrences.layout import TIME, Writer
+from passes.rules.recurrences.layout import (
+    FINITE,
+    LARGEST,
+    TIME,
+    Prepared,
+    Rows,
+    Writer,
+    Written,
+    is_finite,
+)
 from passes.rules.recurrences.linear_states import LOG_ADD_EXP
-from passes.rules.recurrences.matrix_form import MatrixForm
-from passes.rules.recurrences.rows import Rows
 from passes.writing import spelling
 from passes.writing.author import Author
 

@@ -15,11 +15,10 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto
 
-from passes.analysis.integers.plain_gemm import is_plain
 from passes.ir.attributes import attribute, attributes, numbers, text
 from passes.ir.graph_index import GraphIndex
-from passes.ir.operators import op_of
-from passes.ir.registry import Registry
+from passes.ir.operators import Registry, op_of
+from passes.operators.functions import is_plain_gemm
 from passes.operators.table import traits_of, where
 from passes.operators.traits import Work
 from passes.types.value_types import Dim, Dims
@@ -229,7 +228,7 @@ class Notation:
 
     @_READERS.enter("Gemm")
     def _gemm(self, node: NodeProto, at: At) -> list[Term]:
-        if not is_plain(node) or attribute(node, "transA", 0):
+        if not is_plain_gemm(node) or attribute(node, "transA", 0):
             raise NotLinear
         left, right, *added = node.input
         summed = self.fresh(self._dims(left)[1])

@@ -10,11 +10,9 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
-from passes.rules.recurrences.in_range import Prepared, Written, is_finite, square
+from passes.rules.recurrences.forms import Corrected, MatrixForm, Output
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, Term
-from passes.rules.recurrences.layout import TIME, Writer
-from passes.rules.recurrences.matrix_form import Corrected, MatrixForm, Output
-from passes.rules.recurrences.rows import Rows
+from passes.rules.recurrences.layout import TIME, Prepared, Rows, Writer, Written, is_finite, square
 from passes.writing.author import Author
 
 #: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.

@@ -9,10 +9,9 @@ from onnx import TensorProto
 
 from passes.bodies.time_body import TimeBody
 from passes.loops.form import Carried, Kind
-from passes.rules.recurrences.element_form import ElementForm
+from passes.rules.recurrences.forms import ElementForm, MatrixForm
 from passes.rules.recurrences.index_notation import NotLinear, Term
 from passes.rules.recurrences.linear_states import LOG_ADD_EXP, LinearState, Read, StateFinder
-from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.types.value_types import elem_type_of
 
 #: The types of matrices that onnxruntime multiplies, of elements that are added, and of elements.

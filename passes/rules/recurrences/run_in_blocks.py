@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import called_key, op_of, plain_domain
 from passes.ir.versions import ZERO_IS_A_SIZE
@@ -12,7 +12,7 @@ from passes.rule import SCANS, Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
-from passes.rules.recurrences.element_form import ElementForm
+from passes.rules.recurrences.forms import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
 from passes.types.value_types import FLOATS, dims_of, elem_type_of, is_static

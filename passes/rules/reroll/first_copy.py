@@ -10,12 +10,12 @@ from graphlib import TopologicalSorter
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.analysis.integers.exactness import Array
 from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.external_data import byte_size
 from passes.ir.protos import replace_all
+from passes.operators.exactness import Array
 from passes.rule import Edit, Site
 from passes.rules.reroll.chain import Chain, Inner, Outer, State, Wire, handing_on
 from passes.rules.reroll.copies import Earlier, earlier_copy

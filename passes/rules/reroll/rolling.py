@@ -10,25 +10,24 @@ from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
+from passes.bodies.tidy import own, without_copies
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, numbers
 from passes.ir.live import live, orphaned
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.loops.scan_axes import write_scan
 from passes.rule import Edit, Refused, Site
 from passes.rules.reroll.chain import Inner, State
 from passes.rules.reroll.copies import Port
 from passes.rules.reroll.flow import names_read
-from passes.rules.reroll.kinds import Kinds
 from passes.rules.reroll.results import Joined, Results, moved
-from passes.rules.reroll.slices import Slicing
+from passes.rules.reroll.slices import Kinds, Slicing
 from passes.rules.reroll.step import Step, is_varying
 from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import own, without_copies
+from passes.writing.scan_axes import write_scan
 
 
 class FirstDiffers(Exception):

@@ -9,6 +9,7 @@ from math import prod
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.ir.attributes import numbers
+from passes.ir.draft import ITERATION_KEY
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.protos import replace_all
@@ -19,7 +20,6 @@ from passes.rules.reroll.slices import Slices, Slicing
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.draft import ITERATION_KEY
 
 _MOST = 16  # elements of a constant that is written into the body
 _TAG = re.compile(r"/it\d+\b")

@@ -10,7 +10,7 @@ from passes.analysis.bodies.body_types import BodyTypes, body_types
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.sizes.made_up_sizes import without_made_up
-from passes.bodies.written_states import only_written
+from passes.bodies.carried_values import only_written
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT

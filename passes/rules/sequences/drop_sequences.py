@@ -9,15 +9,14 @@ import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integer_ops import is_settled
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
-from passes.ir.operators import op_of
+from passes.ir.operators import Registry, op_of
 from passes.ir.places import graphs_below
-from passes.ir.registry import Registry
+from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
 from passes.rule import Claim, Edit, NothingToDo, Refused, Site, nodes_of, register

@@ -6,8 +6,8 @@ The SequenceConstruct after them is removed once its readers read the tensors.
 from __future__ import annotations
 
 from passes.analysis.bodies.context import context_of
+from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir.attributes import attribute
 from passes.ir.versions import AXES_ARE_INPUTS
 from passes.rule import Edit, Refused, Site

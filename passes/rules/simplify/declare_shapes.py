@@ -7,8 +7,7 @@ from functools import partial
 
 from onnx import GraphProto, TypeProto, ValueInfoProto
 
-from passes.analysis.bodies.body_types import proven_types
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
+from passes.analysis.bodies.body_types import are_shapes_proven, proven_types
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import op_of

@@ -9,9 +9,9 @@ from onnx import NodeProto, TensorProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.affine import Atom
+from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.analysis.trip_count.guarded_by_if import exceeding
+from passes.analysis.trip_count.trip_count import exceeding
 from passes.choices import Assumption
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -19,8 +19,7 @@ from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
 from passes.rule import Edit, NothingToDo, Site, nodes_of, register
-from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inlining import inlined
+from passes.rules.simplify.inlining import InferredBranch, inlined
 from passes.types.value_types import elem_type_of
 
 #: Ops that only move data, of any size.

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
+from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.integers.integer_ops import is_settled
-from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
-from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.analysis.sizes.sizes_through import RESHAPING, reshaped, sizes_of
 from passes.ir.attributes import attribute, has_references
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register

@@ -8,10 +8,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.computed import asks_for_sizes, static_sizes
 from passes.analysis.integers.decided import decided
-from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
@@ -20,6 +19,7 @@ from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.loops.form import LoopForm
+from passes.operators.exactness import Array, is_exact, may_be_exact
 from passes.rule import Edit, NothingToDo, Site, Slot, register
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author

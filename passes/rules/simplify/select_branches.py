@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from passes.analysis.bodies.proven_shapes import are_shapes_proven
+from passes.analysis.bodies.body_types import are_shapes_proven
 from passes.analysis.bodies.value_numbers import Numbering
 from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
-from passes.onnxruntime.element_types import runs
+from passes.operators.element_types import runs
 from passes.rule import Edit, Refused, Site, nodes_of, register
-from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inlining import chosen, unpacked
+from passes.rules.simplify.inlining import InferredBranch, chosen, unpacked
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author

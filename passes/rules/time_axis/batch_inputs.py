@@ -7,18 +7,25 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.bodies.may_leave import may_move, may_run_at_once, may_run_once
 from passes.bodies.moving import known_rank
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import Gains, check_worthy, fits, handed_bytes, is_worth_it
-from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Site, register
-from passes.rules.time_axis.before_the_loop import hoisted
-from passes.rules.time_axis.connected_compute import with_sources, with_work
-from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
-from passes.rules.time_axis.vectorize_probe import VectorizeProbe
+from passes.rules.time_axis.before_the_loop import BeforeTheLoop
+from passes.rules.time_axis.time_cut import (
+    BEHIND,
+    FRONT,
+    Crossing,
+    Part,
+    VectorizeProbe,
+    in_front,
+    with_sources,
+    with_work,
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,8 @@ def batch_inputs(site: Site) -> Edit:
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
     body = TimeBody.of(site, one_by_one=True)
-    return hoisted(body, _Choice(body, BatchableInputs.of(body), body.readers()).moved())
+    choice = _Choice(body, BatchableInputs.of(body), body.readers())
+    return BeforeTheLoop(body, choice.moved()).edit()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.may_leave import (
+    may_move,
+    may_run_at_once,
+    may_run_once,
+    tolerates_unknown_sizes,
+)
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import (
     COPY,
@@ -17,22 +23,22 @@ from passes.bodies.time_cost import (
     is_worth_it,
     row_bytes,
 )
-from passes.bodies.without_iterations import (
-    may_move,
-    may_run_at_once,
-    may_run_once,
-    tolerates_unknown_sizes,
-)
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.live import dependents
 from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Site, register
-from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
-from passes.rules.time_axis.connected_compute import with_sources, with_work
-from passes.rules.time_axis.time_cut import FRONT, Crossing, Part, behind
-from passes.rules.time_axis.vectorize_probe import VectorizeProbe
+from passes.rules.time_axis.after_the_loop import AfterTheLoop, in_order
+from passes.rules.time_axis.time_cut import (
+    FRONT,
+    Crossing,
+    Part,
+    VectorizeProbe,
+    behind,
+    with_sources,
+    with_work,
+)
 from passes.types.value_types import dims_of, elem_type_of
 
 
@@ -220,7 +226,7 @@ def batch_outputs(site: Site) -> Edit:
     """
     body = TimeBody.of(site, one_by_one=True)
     choice = _Choice(body, BatchableOutputs.of(body), body.readers())
-    return write_after_loop(body, choice.moved(), choice.batchable.plain)
+    return AfterTheLoop(body, choice.moved(), choice.batchable.plain).edit()
 
 
 @dataclass(frozen=True)

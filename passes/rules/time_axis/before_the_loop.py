@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import ValueInfoProto, helper
 
-from passes.bodies.dropping import check_dropped
+from passes.bodies.may_leave import check_dropped
 from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import row_bytes
@@ -19,16 +19,9 @@ from passes.rule import Edit
 from passes.writing.author import Author
 
 
-def hoisted(body: TimeBody, moved: Sequence[int]) -> Edit:
-    """Write the nodes at `moved`, which read nothing that stays, before the loop.
+class BeforeTheLoop:
+    """Writes the nodes at `moved`, which read nothing that stays, before the loop."""
 
-    Raises:
-        Refused: `random` or `may-fail` where no loop is left, and an unused node may not go.
-    """
-    return _Hoisting(body, moved).edit()
-
-
-class _Hoisting:
     def __init__(self, body: TimeBody, moved: Sequence[int]) -> None:
         self.body = body
         self.form = body.form
@@ -54,6 +47,11 @@ class _Hoisting:
         return length_of(self.body.site, self.author, scanned)
 
     def edit(self) -> Edit:
+        """Write them, and the loop without them.
+
+        Raises:
+            Refused: `random` or `may-fail` where no loop is left, and an unused node may not go.
+        """
         for scanned in self.sources:
             self.outside.read(scanned, turned=scanned.reversed and not self.backwards)
         self.outside.write(self.nodes)

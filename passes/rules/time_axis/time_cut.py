@@ -1,10 +1,21 @@
-"""Finds the cheapest cut of a loop's body in two: the nodes that move, and those that stay."""
+"""Finds the cheapest cut of a loop's body in two, the nodes that move and those that stay, among
+those that can run over all iterations at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import is_worth_it
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.rule import Refused
+from passes.vectorize import Vectorizer
+from passes.writing.author import Author
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -91,3 +102,60 @@ def _add(network: nx.DiGraph, first: object, second: object, cost: int | None) -
         network.add_edge(first, second)
     else:
         network.add_edge(first, second, capacity=cost + (known or {"capacity": 0})["capacity"])
+
+
+def with_work(body: TimeBody, nodes: Collection[int]) -> set[int]:
+    """The nodes connected with some work; the others only move data."""
+    import networkx as nx
+
+    linked = nx.Graph()
+    linked.add_nodes_from(nodes)
+    for position in nodes:
+        for name in scoping.free_names(body.nodes[position]):
+            producer = body.index.positions.get(name)
+            if producer in nodes:
+                linked.add_edge(producer, position)
+    parts = nx.connected_components(linked)
+    worthy = [part for part in parts if any(is_worth_it(body.nodes[position]) for position in part)]
+    return set().union(*worthy)
+
+
+def with_sources(body: TimeBody, chosen: Iterable[int], among: Container[int]) -> set[int]:
+    """The chosen nodes, and what they depend on among the nodes that may go along."""
+    needed = set(chosen)
+    pending = list(needed)
+    while pending:
+        for name in scoping.free_names(body.nodes[pending.pop()]):
+            producer = body.index.positions.get(name)
+            if producer is not None and producer not in needed and producer in among:
+                needed.add(producer)
+                pending.append(producer)
+    return needed
+
+
+@dataclass(frozen=True)
+class VectorizeProbe:
+    """Vectorizes nodes one after the other, and discards what is written."""
+
+    body: TimeBody
+    vectorizer: Vectorizer
+
+    @classmethod
+    def of(cls, body: TimeBody, carrying: Iterable[str]) -> VectorizeProbe:
+        """Start with these values, which have a time axis."""
+        names = Names(scoping.all_names([body.rows.graph]))
+        author = Author(body.site.target, names, "probe")
+        return cls(body, body.vectorizer(author, names.fresh("size"), set(carrying)))
+
+    def accepts(self, node: NodeProto) -> bool:
+        """Return whether a node can run over all iterations at once; if so, `carries` knows its
+        outputs."""
+        try:
+            self.vectorizer.nodes([node])
+        except Refused:
+            return False
+        return True
+
+    def carries(self, name: str) -> bool:
+        """Return whether a value has a time axis."""
+        return self.vectorizer.carries(name)

@@ -14,8 +14,8 @@ from passes.bodies.few_iterations import may_be_written_out, starts
 from passes.loops.form import LoopForm
 from passes.rule import LOOPS, Edit, NothingToDo, Refused, Site, register
 from passes.rules.raise_loop.raise_loop import raise_loop
+from passes.rules.unroll.bounded import bound_of
 from passes.rules.unroll.known_failure import refuse_known_failure
-from passes.rules.unroll.trip_bounds import bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
 

@@ -14,12 +14,12 @@ from onnx import (
     numpy_helper,
 )
 
-from passes.analysis.integers.exactness import Array
 from passes.ir import scope as scoping
-from passes.ir.closed import close
+from passes.ir.boundary import close
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import imports_of
+from passes.operators.exactness import Array
 from passes.rule import Edit, Site
 from passes.types.shape_inference import objection
 from passes.types.value_types import tensor_type

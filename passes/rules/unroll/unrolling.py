@@ -1,4 +1,4 @@
-"""Writes out the iterations of a loop, in a row."""
+"""Writes out the iterations of a loop, in a row; the body over the remaining ones."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
-from passes.analysis.integers.exactness import Array
-from passes.bodies.iteration import write_iteration
-from passes.bodies.shared_body import SharedBody
+from passes.bodies.branches import Cleaning
+from passes.bodies.element_sizes import element_dims, shape_of_none, sizes_of
+from passes.bodies.iteration import SharedBody, write_iteration
+from passes.bodies.tidy import Tidy, own, without_copies
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import named, replace_all
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.operators.exactness import Array
 from passes.rule import Edit, Site
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Cleaning
-from passes.writing.element_sizes import element_dims, shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
-from passes.writing.tidy import Tidy
 
 
 def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected) -> str:
@@ -299,3 +299,38 @@ class Unrolling:
         """A constant, from outside or written here, as seen from a branch."""
         value = self.author.constant(name)
         return self.site.constant(name) if value is None else value
+
+
+def remaining_body(
+    loop: Unrolling, inner: Author, *, first: str = "", counted: bool = False
+) -> GraphProto:
+    """The body under names of its own, written by `inner`.
+
+    `first`, an int64 scalar, is the number of the first iteration of a Loop, 0 where it is empty.
+    `counted`: only the trip count ends the Loop, so the condition is handed on as it is.
+    """
+    form, body = loop.form, loop.body
+    fed = body.graph.input
+    head = (form.iteration, form.condition.body_input) if form.condition else ()
+    values = [*map(helper.make_value_info, head, form.head_types), *fed[len(head) :]]
+    taken = [inner.fresh(value.name) for value in values]
+    sources = list(taken)
+    if first:
+        sources[0] = inner.op("Add", taken[0], first)
+    mapping = dict(zip([value.name for value in values], sources, strict=True))
+    written = write_iteration(inner, body, mapping, "rest")
+    inner.adopt(written.nodes)
+    results = [taken[1], *written.outputs[1:]] if counted else written.outputs
+    declared = list(body.graph.output)
+    if counted:
+        declared[0] = values[1]
+    names = [own(inner, result, value) for result, value in zip(results, declared, strict=True)]
+    inputs = [named(value, name) for value, name in zip(values, taken, strict=True)]
+    outputs = [named(value, name) for value, name in zip(declared, names, strict=True)]
+    graph = inner.graph(f"{body.graph.name or 'body'}_rest", inputs, outputs)
+    nodes, names = without_copies(graph.node, names)
+    replace_all(graph.node, nodes)
+    replace_all(graph.output, [named(*pair) for pair in zip(declared, names, strict=True)])
+    graph.value_info.extend(value for value in written.value_info if value.name not in names)
+    graph.quantization_annotation.extend(written.annotations)
+    return graph

@@ -10,11 +10,9 @@ from onnx import AttributeProto, GraphProto, NodeProto, helper
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
 from passes.loops.form import Collected, Kind, LoopForm
-from passes.loops.scan_axes import write_scan
-from passes.vectorize.axes import shifted
-from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
-from passes.vectorize.row_loops import each_its_own
-from passes.vectorize.vectorizer import BatchedBody, Vectorizer, batched
+from passes.vectorize.row_loops import chosen, each_its_own, flat, may_run_for_all, one_shape
+from passes.vectorize.vectorizer import BatchedBody, Vectorizer, batched, shifted
+from passes.writing.scan_axes import write_scan
 
 
 @batched("If")

@@ -6,8 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.vectorize.axes import shifted
-from passes.vectorize.vectorizer import Vectorizer, batched
+from passes.vectorize.vectorizer import Vectorizer, batched, shifted
 from passes.writing import spelling
 
 

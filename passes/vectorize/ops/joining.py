@@ -6,11 +6,10 @@ from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, text
 from passes.ir.versions import SOME_AXES
-from passes.vectorize.axes import all_axes, shifted, shifted_input
 from passes.vectorize.merging import row_size
 from passes.vectorize.ops.indexing import taken
-from passes.vectorize.reshaping import exactly, row_shape
-from passes.vectorize.vectorizer import Vectorizer, batched
+from passes.vectorize.ops.reshape import exactly, row_shape
+from passes.vectorize.vectorizer import Vectorizer, all_axes, batched, shifted, shifted_input
 from passes.writing import spelling
 
 

@@ -1,4 +1,5 @@
-"""MatMul, Gemm and Einsum in all combinations of ranks and of operands that carry the axis."""
+"""MatMul, Gemm and Einsum in all combinations of ranks and of operands that carry the axis;
+attention and recurrent operators, into whose batch the new axis is merged."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.ir.attributes import attribute, number, text
+from passes.ir.operators import op_of
+from passes.operators.cells import BATCH_AXES, RECURRENT
+from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -145,3 +149,65 @@ def _implied(left: str) -> str:
     letters = left.replace(",", "").replace(".", "")
     once = sorted(letter for letter in letters if letters.count(letter) == 1)
     return ("..." if "..." in left else "") + "".join(once)
+
+
+_MASK = 3
+_MASK_RANK = 4  # batch, heads, queries, keys
+
+
+@batched("Attention")
+def attention(node: NodeProto, ctx: Vectorizer) -> None:
+    """Each element of the batch attends by itself; a mask may be shared, by heads or by all."""
+    merging = Merging.like(ctx, node.input[0])
+    inputs = [
+        _mask(node, merging, name) if place == _MASK and name else merging.merged(name)
+        for place, name in enumerate(node.input)
+    ]
+    merging.write(node, inputs, "attention")
+
+
+def _mask(node: NodeProto, merging: Merging, name: str) -> str:
+    """A mask that is not one for all has the merged axis in front."""
+    ctx = merging.ctx
+    dims = ctx.dims(name)
+    by_batch = len(dims) == _MASK_RANK and dims[0] != 1
+    known = dims[0] is not None and dims[0] == ctx.dims(node.input[0])[0]
+    if by_batch and known:
+        return merging.merged(name)
+    if by_batch or (ctx.carries(name) and merging.rows != 1):
+        ctx.refuse("batched-operand", f"the mask {name!r} may not be one for each element", name)
+    if not ctx.carries(name):
+        return name
+    if len(dims) == _MASK_RANK:
+        return merging.merged(name)
+    missing = _MASK_RANK - 1 - len(dims)
+    return spelling.unsqueeze_axes(ctx, name, range(1, 1 + missing))
+
+
+@batched("RotaryEmbedding")
+def rotary_embedding(node: NodeProto, ctx: Vectorizer) -> None:
+    """The caches are looked up by position, or have a batch axis where there are no positions."""
+    by_position = len(node.input) > _MASK and bool(node.input[_MASK])
+    over_batch(node, ctx, {0, _MASK} if by_position else {0, 1, 2})
+
+
+#: The batch axis of the outputs Y, Y_h and Y_c, by layout.
+_BATCHED_OUTPUTS = ((2, 1, 1), (0, 0, 0))
+
+
+@batched(*RECURRENT)
+def recurrent(node: NodeProto, ctx: Vectorizer) -> None:
+    """One sequence an element of the batch; the weights are shared.
+
+    X is [time, batch, ...] or, with layout 1, [batch, time, ...]; states are [directions,
+    batch, ...] or [batch, directions, ...].
+    """
+    layout = attribute(node, "layout", 0)
+    axes = dict.fromkeys(BATCH_AXES, 0) if layout else BATCH_AXES
+    ctx.only_rows(node, *(place for place in range(len(node.input)) if place not in axes))
+    merging = Merging.like(ctx, node.input[0], axes[0])
+    inputs = [
+        merging.merged(name, axes[place]) if place in axes else name
+        for place, name in enumerate(node.input)
+    ]
+    merging.write(node, inputs, op_of(node).lower(), _BATCHED_OUTPUTS[layout])

@@ -6,9 +6,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.vectorize.axes import all_axes, shifted
 from passes.vectorize.ops.products import product
-from passes.vectorize.vectorizer import Vectorizer, batched
+from passes.vectorize.vectorizer import Vectorizer, all_axes, batched, shifted
 from passes.writing import spelling
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, helper
 
 from passes.ir.attributes import attribute, attributes, has
 from passes.ir.operators import op_of
 from passes.operators.table import where
 from passes.operators.traits import Shape
-from passes.vectorize.axes import all_axes, reduced, shifted, shifted_input
-from passes.vectorize.vectorizer import Vectorizer, batched
+from passes.types.value_types import is_static
+from passes.vectorize.vectorizer import (
+    Vectorizer,
+    all_axes,
+    batched,
+    reduced,
+    shifted,
+    shifted_input,
+)
 from passes.writing import spelling
 
 
@@ -86,3 +94,41 @@ def top_k(node: NodeProto, ctx: Vectorizer) -> None:
 def det(node: NodeProto, ctx: Vectorizer) -> None:
     """The last two axes are the matrix."""
     ctx.again(node)
+
+
+@batched("LayerNormalization", "RMSNormalization")
+def normalization(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
+    """The axis moves. A scale or bias of each row is applied afterwards: the operator documents
+    define both as a product and a sum with the normalised value."""
+    parameters = node.input[1:]
+    axis = attribute(node, "axis", -1)
+    if not any(map(ctx.carries, parameters)):
+        ctx.again(node, axis=shifted(axis))
+        return None
+    return _apart(node, ctx, axis)
+
+
+def _apart(node: NodeProto, ctx: Vectorizer, axis: int) -> set[str]:
+    """Normalise, then scale, then add the bias."""
+    x, scale, *bias = node.input
+    rank = ctx.rank(x)
+    inner = ctx.dims(x)[axis % rank :]
+    elem_type = ctx.elem_type(x)
+    if not is_static(inner) or ctx.elem_type(scale) != elem_type:
+        ctx.only_rows(node, *range(1, len(node.input)))
+    ones = np.ones(
+        tuple(int(dim or 0) for dim in inner), helper.tensor_dtype_to_np_dtype(elem_type)
+    )
+    plain = ctx.fresh(f"{node.output[0]}/normalised")
+    ctx.again(
+        node,
+        inputs=[x, ctx.value(ones, "ones")],
+        outputs=[plain, *node.output[1:]],
+        axis=shifted(axis) if ctx.carries(x) else axis,
+    )
+    ctx.note(plain, elem_type, ctx.dims(x), carries=ctx.carries(x))
+    result = ctx.op("Mul", ctx.raised(plain, rank), ctx.raised(scale, rank))
+    if any(bias):
+        result = ctx.op("Add", result, ctx.raised(bias[0], rank))
+    ctx.name_as(result, node.output[0])
+    return set() if ctx.carries(x) else set(filter(None, node.output[1:]))

@@ -7,10 +7,9 @@ from onnx import NodeProto, TensorProto
 from passes.ir.attributes import attribute, attributes
 from passes.ir.versions import SHAPE_HAS_BOUNDS
 from passes.types.value_types import is_static
-from passes.vectorize.axes import shifted_input
 from passes.vectorize.merging import Merging, over_batch
-from passes.vectorize.reshaping import grouped, row_shape
-from passes.vectorize.vectorizer import Vectorizer, batched
+from passes.vectorize.ops.reshape import grouped, row_shape
+from passes.vectorize.vectorizer import Vectorizer, batched, shifted_input
 from passes.writing import spelling
 
 

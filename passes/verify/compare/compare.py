@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from passes.types.dtypes import is_float
 from passes.verify.compare.tolerance import (
     BITS,
+    VALUES,
     Tolerance,
     absolute_errors,
     bits,
@@ -18,7 +20,6 @@ from passes.verify.compare.tolerance import (
     unequal,
 )
 from passes.verify.executor import Array, Outcome, Value, kind_of
-from passes.verify.inputs.arrays import is_float
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ class Errors:
 
 
 NO_ERRORS = Errors()
-VALUES = Tolerance("values")
 
 
 @dataclass(frozen=True)

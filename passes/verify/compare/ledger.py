@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from passes.verify.compare.compare import NOTHING, Comparison
-from passes.verify.compare.excuses import Ruling
+from passes.verify.compare.evidence import Ruling
 from passes.verify.compare.trial import Trial
 from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verification
 from passes.verify.executor import Outcome, Value

@@ -57,7 +57,13 @@ class Tolerance:
         return np.where(np.isfinite(itself), allowed, 0.0)
 
 
-BITS = Tolerance()
+BITS, VALUES = Tolerance(), Tolerance("values")
+#: What two runs of the reference executor may differ by without a look at the arithmetic.
+NEAR = Tolerance("near")
+#: The same for another executor, whose kernels approximate functions to some absolute error.
+NEAR_ELSEWHERE = Tolerance("near", units=16.0, floor=1.0)
+#: The same for two executors.
+NEAR_ACROSS = Tolerance("near", units=256.0, floor=1.0)
 
 
 def unequal(expected: Array, actual: Array, tolerance: Tolerance) -> Array:

@@ -12,20 +12,30 @@ from collections.abc import Iterator
 from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.ir import scope as scoping
+from passes.ir.boundary import return_copy
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.own_outputs import return_copy
 from passes.ir.protos import copied
 
 _COLLECTED_BY_A_LOOP = 1  # after the condition and the carried values
 
 
-def count(model: ModelProto) -> int:
-    """Return the number of outputs of bodies that onnxruntime leaves uninitialised."""
-    return sum(len(places) for _, places in _bodies(model))
+#: The note on a pair of models that are repaired.
+REPAIRED = (
+    "onnxruntime leaves outputs of bodies uninitialised that are inputs, or listed twice, in the "
+    "original, too: both sides run with an Identity before each of them"
+)
 
 
-def repaired(model: ModelProto) -> ModelProto:
+def repaired_pair(before: ModelProto, after: ModelProto) -> tuple[ModelProto, ModelProto] | None:
+    """Both models such that onnxruntime answers outputs that it leaves uninitialised in the
+    original; None where there are none, or where the rewritten model has more, and is to show
+    it."""
+    found, more = (sum(len(places) for _, places in _bodies(one)) for one in (before, after))
+    return (_repaired(before), _repaired(after)) if found and more <= found else None
+
+
+def _repaired(model: ModelProto) -> ModelProto:
     """A copy that means the same, and in which onnxruntime answers every output."""
     copy = copied(model)
     names = Names(scoping.all_names([copy.graph, *copy.functions]))

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from onnx import ModelProto
+import numpy as np
+from onnx import ModelProto, NodeProto
 
-from passes.operators.contract import Need
-from passes.verify.executor import Ended, Executor, Trouble
-from passes.verify.inputs.arrays import IntStyle, numpy_dtype
-from passes.verify.inputs.dims import element_type
+from passes.operators.contract import Need, Number, Operands, Size, Sum
+from passes.operators.needs import needs_of
+from passes.types.dtypes import numpy_dtype
+from passes.verify.executor import Ended, Executor, Trouble, Value
+from passes.verify.inputs.arrays import IntStyle
+from passes.verify.inputs.dims import Needs, Tie, element_type
 from passes.verify.inputs.draw import CannotDraw, Drawer
-from passes.verify.inputs.needs import Needs, Tie
-from passes.verify.inputs.operator_needs import gap_of, wants_of
 from passes.verify.inputs.plans import Plan
 from passes.verify.run_cost import RunCost
 
@@ -210,9 +211,7 @@ class _Solving:
         for symbol, size in {**self.sizes, **sizes}.items():
             if symbol not in needs.ties:
                 needs = needs.tied(symbol, Tie(size))
-        return self._gap_of(self.lessons.run(needs))
-
-    def _gap_of(self, ran: _Ran) -> float | None:
+        ran = self.lessons.run(needs)
         if ran.position != self.ran.position or ran.trouble is None:
             return 0 if ran.position > self.ran.position else None
         return gap_of(self.want, ran.trouble.operands)
@@ -292,3 +291,37 @@ def _guess(seen: Mapping[int, float]) -> int:
         return math.ceil(ends[-1] - seen[ends[-1]] / slope)
     size = ends[-1]
     return size + 1 if len(ends) == 1 else 2 * size + 1
+
+
+def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Need]:
+    """Return the requirements of a failed node that its operands do not meet."""
+    pairs = zip(node.input, operands, strict=False)
+    arrays = {name: value for name, value in pairs if isinstance(value, np.ndarray)}
+    shapes = {name: array.shape for name, array in arrays.items()}
+    needs = needs_of(Operands(node, shapes.get, arrays.get))
+    return [need for need in needs if gap_of(need, operands)]
+
+
+def gap_of(need: Need, operands: Sequence[Value]) -> int | None:
+    """By how much a size differs from what it must be; 0 where it is right."""
+    size, target, *others = (
+        _number(one, operands) for one in (need.size, need.target, *need.unless_one)
+    )
+    if size is None or target is None:
+        return None
+    if need.what == "multiple":
+        return size % target if target > 0 else None
+    gap = 0 if 1 in others else size - target
+    return min(0, gap) if need.what == "least" else gap
+
+
+def _number(number: Number, operands: Sequence[Value]) -> int | None:
+    """A number; None where there is no such axis. A size that is left out adds 0 to a sum."""
+    if isinstance(number, Sum):
+        return sum(_number(size, operands) or 0 for size in number.sizes)
+    if not isinstance(number, Size):
+        return number if isinstance(number, int) else None
+    value = operands[number.operand] if number.operand < len(operands) else None
+    if not isinstance(value, np.ndarray) or not -value.ndim <= number.axis < value.ndim:
+        return None
+    return int(value.shape[number.axis])

@@ -12,10 +12,9 @@ from passes.engine.rounds import Rewritten, Round
 from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.types.signature import inputs
-from passes.verify.compare.promise import Promise
-from passes.verify.inputs.branches import cases_by_branch
 from passes.verify.inputs.draw import Case, Drawer, Hint
-from passes.verify.inputs.trip_counts import Counts, cases_by_count
+from passes.verify.inputs.goals import Counts, cases_by_branch, cases_by_count
+from passes.verify.requirements import Promise
 from passes.verify.rewrites.assumptions import VALID_INPUTS
 from passes.verify.rewrites.observe import key_of, node_at
 

@@ -28,6 +28,7 @@ from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
 from passes.verify.rewrites.promises import (
@@ -43,7 +44,6 @@ from passes.verify.rewrites.promises import (
 from passes.verify.rewrites.uses import Uses
 from passes.verify.rewrites.weight_file import WeightFile
 from passes.verify.runtimes.comparing import Compared, compared
-from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 #: The part of the budget that regions may take; the whole model gets the rest.
@@ -283,7 +283,7 @@ class _Task:
             started = time.monotonic()
             found = verify(
                 Models(region.before, with_check(region, rewritten), base_dir),
-                Terms(
+                Requirements(
                     self.executors,
                     exact=rewritten.edit.exact,
                     reduction=rewritten.edit.claim.reduction,
@@ -334,7 +334,7 @@ class _Task:
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
-            Terms(
+            Requirements(
                 executors,
                 exact=False,
                 reduction=max((claim.reduction for claim in claims), default=1),

@@ -15,8 +15,8 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CannotRun, Executor
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.runtimes.executors import NoRuntime, marked, runtime
-from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 
@@ -97,7 +97,7 @@ def compared_files(
     def judge(proto: ModelProto, executors: Sequence[Executor]) -> Verification:
         return verify(
             Models(proto, after.proto, before.base_dir, after.base_dir),
-            Terms(
+            Requirements(
                 executors,
                 exact=False,
                 inputs=Inputs(seed, model_hints(before), given),

@@ -1,4 +1,4 @@
-"""Makes the picture of docs/report.md: `python -m tests.reports.pages.screenshot docs/report.png`."""
+"""Makes the picture of a report: `python -m tests.reports.pages.screenshot docs/report.png`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import onnx
 from playwright.sync_api import sync_playwright
 
 from passes.reports.pages.writing import as_html, write
+from tests.reports.pages.browsing import CHROMIUM
 from tests.reports.pages.looking import page_after
-from tests.reports.pages.test_browser import CHROMIUM
 
 MODEL = Path("golden_models/binary/gru.onnx")
 STEP = {"opset": 21, "assume": ["valid-inputs", "non-empty"]}

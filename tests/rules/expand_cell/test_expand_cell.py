@@ -136,8 +136,9 @@ def cell_with(operator: str, direction: str, on: tuple[str, ...]) -> str:
     return model_of(text, *changes, ways=DIRECTIONS[direction])
 
 
-#: Every operator, direction, and choice of attributes and optional inputs.
-COMBINATIONS = [
+#: An operator, a direction, and the attributes and optional inputs that it has.
+Combination = tuple[str, str, tuple[str, ...]]
+COMBINATIONS: list[Combination] = [
     (operator, direction, tuple(itertools.compress(options, chosen)))
     for operator, options in OPTIONAL.items()
     for direction in DIRECTIONS

@@ -12,13 +12,14 @@ import pytest
 import passes
 from passes.session import Result
 from passes.testing import as_model
-from passes.writing.writer import Array
+from passes.writing.spelling import Array
 from tests.rules.expand_cell.test_expand_cell import (
     ACTIVATIONS,
     COMBINATIONS,
     FORMS,
     LSTM,
     OPTIONAL,
+    Combination,
     Executors,
     assert_near,
     cell_with,
@@ -50,9 +51,17 @@ def back(text: str, form: str, values: Mapping[str, Array]) -> Result:
     return passes.simplify(model, rules=["recognize-cell"], verify=False)
 
 
+def tried(form: str) -> list[Combination]:
+    """The combinations that are expanded in a form: all as a Scan; else half of them, in which any
+    four of the attributes and optional inputs are chosen in every way."""
+    return [one for one in COMBINATIONS if form == "scan" or len(one[2]) % 2 == 0]
+
+
 @pytest.mark.sampled(301)  # of each form some
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("operator", "direction", "on"), COMBINATIONS)
+@pytest.mark.parametrize(
+    ("operator", "direction", "on", "form"),
+    [(*combination, form) for form in FORMS for combination in tried(form)],
+)
 def test_the_operator_comes_back(
     executors: Executors,
     operator: str,
@@ -123,9 +132,10 @@ def test_activations_come_back(executors: Executors, name: str) -> None:
 def table() -> str:
     """The table of the page: how many combinations come back."""
     lines = ["| operator | written as | combinations that come back |", "|" + "---|" * 3]
-    counts = Counter(operator for operator, _, _ in COMBINATIONS)
+    counts = Counter((operator, form) for form in FORMS for operator, _, _ in tried(form))
     for operator, form in itertools.product(OPTIONAL, FORMS):
-        lines.append(f"| {operator} | {form} | {counts[operator]} of {counts[operator]} |")
+        count = counts[operator, form]
+        lines.append(f"| {operator} | {form} | {count} of {count} |")
     return "\n".join(lines) + "\n"
 
 

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import passes
+from passes.ir.draft import ONE_BY_ONE, runs_in_blocks
 from passes.ir.scope import walk_model
 from passes.rules.recurrences.decays import DecayOfRows
-from passes.writing.draft import ONE_BY_ONE, runs_in_blocks
 from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "run-in-blocks"

@@ -9,8 +9,8 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 import passes
+from passes.ir.draft import ITERATION_KEY
 from passes.testing import as_model, assert_refused, assert_rewrite
-from passes.writing.draft import ITERATION_KEY
 from tests.written import changed
 
 

@@ -23,10 +23,10 @@ from passes.rule import rule_named
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.types.signature import inputs
-from passes.verify.compare.promise import Promise
 from passes.verify.inputs.draw import Case, Drawer
-from passes.verify.inputs.trip_counts import Counts, cases_by_count
+from passes.verify.inputs.goals import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.requirements import Promise
 from tests.verification import verify
 from tests.written import changed
 
