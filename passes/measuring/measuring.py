@@ -19,7 +19,7 @@ from passes.ir.names import Names
 from passes.ir.places import is_loop
 from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
-from passes.measuring.measured import Measured, Row, Timing
+from passes.reports.measured import Measured, Row, Timing
 from passes.rule import Site
 from passes.types.dtypes import is_float
 from passes.types.signature import inputs as signature_inputs
