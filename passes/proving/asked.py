@@ -16,7 +16,7 @@ from passes.ir.protos import set_metadata
 if TYPE_CHECKING:
     from passes.proving.prover import Attempt
     from passes.reports.report import Report
-    from passes.verify.inputs.draw import Case
+    from passes.verify.inputs.drawer import Case
 
 
 class CannotCertify(DoesNotFit):

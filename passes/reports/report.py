@@ -99,6 +99,8 @@ class Checked:
         return f"{', '.join(cases)}{exact.get(self.alike, '')}{where}"
 
     def __str__(self) -> str:
+        if self.verdict == "mismatch":
+            return f"differs: {self.summary}"
         if self.verdict != "verified":
             return f"{self.verdict} ({self.summary})"
         return f"verified: {self.summary}"

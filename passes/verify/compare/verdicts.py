@@ -11,7 +11,7 @@ from passes.reports.report import Checked, Tried
 from passes.verify.compare.compare import NO_ERRORS, Errors
 from passes.verify.compare.coverage import sentence
 from passes.verify.executor import Event, Outcome
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 
 Verdict = Literal["verified", "mismatch", "not-compared"]
 

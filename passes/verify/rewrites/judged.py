@@ -16,7 +16,7 @@ from passes.ir.model import Model
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.rewrites.verifying import KnownVerifications, Verdicts, verify_rounds
 
 
