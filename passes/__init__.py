@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from passes.comparing import compare
     from passes.errors import BadModel, Mismatch, NotProduced, NotVerified, PassesError
     from passes.inspection.inspection import Inspection
-    from passes.proving.proof import Proof
+    from passes.reports.proof import Proof
     from passes.reports.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Result
@@ -78,7 +78,7 @@ _HOMES = {
     "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
-    "Proof": "passes.proving.proof",
+    "Proof": "passes.reports.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",

@@ -24,7 +24,7 @@ from passes.commands.rewriting import (
 from passes.inspection.inspecting import inspect_model
 from passes.inspection.inspection import Inspection
 from passes.inspection.lowest import Lowest, find_lowest
-from passes.proving.proof import Proof
+from passes.reports.proof import Proof
 from passes.session import Source, loaded
 
 __all__ = [

@@ -49,7 +49,7 @@ def compare(
         limits=Limits(budget),
         tolerance=tolerance,
     )
-    return Checked.of(compare_models(loaded(before)[0], loaded(after)[0], executor, terms))
+    return compare_models(loaded(before)[0], loaded(after)[0], executor, terms).short
 
 
 def compare_models(before: Model, after: Model, executor: str, terms: Requirements) -> Verification:

@@ -167,9 +167,10 @@ class Session:
                 from passes.verify.rewrites.judged import verified
 
                 made = replace(made, proto=proto, report=report)
+                sought = proofs.cases(given, attempt, self.verifying.seed)
                 try:
                     report = verified(
-                        given, made, self.passes, self.verifying, attempt, bound, known, self.say
+                        given, made, self.passes, self.verifying, sought, bound, known, self.say
                     )
                 except LeaveOut as more:
                     left_out = {**left_out, **more.sites}

@@ -11,7 +11,7 @@ from refusals import Example, examples
 
 from passes.cli.document import loops, rule_text, schedules
 from passes.cli.explanation import SESSION_CODES
-from passes.proving.proof import CODES as PROOF_CODES
+from passes.reports.proof import CODES as PROOF_CODES
 from passes.rule import Rule, load_rules
 
 _INDEX = """# The rules

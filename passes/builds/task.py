@@ -27,7 +27,7 @@ from passes.errors import (
 if TYPE_CHECKING:
     from passes.errors import Disagreement
     from passes.ir.save import Progress
-    from passes.measuring.measured import Measured
+    from passes.reports.measured import Measured
     from passes.reports.report import Report
     from passes.session import Result
     from passes.targets.findings import Checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from passes.errors import nearest
-from passes.proving.proof import CODES as PROOF_CODES
+from passes.reports.proof import CODES as PROOF_CODES
 from passes.rule import load_rules
 
 #: The parts of loops that each rule supports, which `tests.instruments.loop_parts` measures.

@@ -32,7 +32,7 @@ from passes.commands.options import Binding, ExecutingBoth, ProofBudget
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 if TYPE_CHECKING:
-    from passes.proving.proof import Proof
+    from passes.reports.proof import Proof
 
 app = typer.Typer()
 _certificate = typer.Typer(no_args_is_help=True)

@@ -65,7 +65,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     from passes.check import load_checked
     from passes.comparing import compare_models
     from passes.errors import Disagreement
-    from passes.reports.report import Checked, Report, Size
+    from passes.reports.report import Report, Size
     from passes.reports.report_file import ReportFile
     from passes.verify.inputs.given import load
     from passes.verify.requirements import Inputs, Limits, Requirements
@@ -86,7 +86,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         with progress("verifying"):
             verification = compare_models(old, new, options.executor, terms)
     opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
-    checked = Checked.of(verification)
+    checked = verification.short
     report = Report("verify", str(before), opsets, sizes, checked=checked)
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)

@@ -184,7 +184,6 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
     from passes.builds.task import refuse_weights
     from passes.check import load_checked
     from passes.ir.save import check_target, save
-    from passes.reports.report import Checked
     from passes.streaming.chunks import Judge
     from passes.verify.inputs.given import load
 
@@ -208,7 +207,7 @@ def _deliver(model: Path, options: Stream | Close, suffix: str) -> None:
         if first and made.initial is not None:
             save(made.initial, first, base_dir=made.base_dir, force=options.force)
         save(made.model, target, base_dir=made.base_dir, force=options.force)
-        checked = Checked.of(made.verification)
+        checked = made.verification.short
         notes = [f"          note: {note}" for note in checked.notes]
         lines = [*_lines(model, made), f"  chunk by chunk {checked}", *notes]
         written = [f"wrote {path}" for path in (target, first) if path]

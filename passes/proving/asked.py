@@ -16,6 +16,7 @@ from passes.ir.protos import set_metadata
 if TYPE_CHECKING:
     from passes.proving.prover import Attempt
     from passes.reports.report import Report
+    from passes.verify.inputs.drawer import Case
 
 
 class CannotCertify(DoesNotFit):
@@ -59,6 +60,14 @@ class Proofs:
         new = Model(proto, model.path)
         found = attempt(model, new, budget, promises)
         return replace(found, proof=at_sizes(model, new, found.proof, budget, promises))
+
+    def cases(self, model: Model, attempt: Attempt | None, seed: int) -> Sequence[Case]:
+        """The inputs on which the open questions of a proof depend; none without a proof."""
+        if attempt is None:
+            return ()
+        from passes.proving.draws import cases_of
+
+        return cases_of(model.proto, attempt.clues, seed)
 
     def require(self, report: Report) -> None:
         """Raise NotProduced if a proof is required and the report has none."""

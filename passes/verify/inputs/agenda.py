@@ -12,7 +12,7 @@ from passes.types import signature
 from passes.types.dtypes import is_float
 from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs.arrays import DYADIC
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.plans import Plan
 
 #: Overridable defaults that are overridden, one by one.

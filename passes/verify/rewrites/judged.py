@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from passes.binding.bound import Bound
 from passes.choices import Verifying
@@ -17,11 +16,8 @@ from passes.ir.model import Model
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.rewrites.verifying import KnownVerifications, Verdicts, verify_rounds
-
-if TYPE_CHECKING:
-    from passes.proving.prover import Attempt
 
 
 def verified(
@@ -29,7 +25,7 @@ def verified(
     made: Outcome,
     passes: Sequence[Pass],
     verifying: Verifying,
-    attempt: Attempt | None,
+    sought: Sequence[Case],
     bound: Bound,
     known: KnownVerifications,
     say: Callable[[str], None],
@@ -37,8 +33,8 @@ def verified(
     """Execute a model and the outcome of passes on it, and return the report on an outcome that may
     be written.
 
-    `attempt` is that of a proof, whose open questions are executed, too; `known` what was found on
-    regions before. Raises what `_judged` raises.
+    `sought` are the cases of the open questions of a proof, which are executed, too; `known` what
+    was found on regions before. Raises what `_judged` raises.
     """
     started = time.monotonic()
     say("verifying")
@@ -46,11 +42,6 @@ def verified(
     assume = dict.fromkeys(one for each in options for one in each.assume)
     verifying = replace(verifying, assume=tuple(assume) or verifying.assume)
     check = next(filter(None, (one.check_output for one in options)), "")
-    sought: Sequence[Case] = []
-    if attempt is not None:
-        from passes.proving.draws import cases_of
-
-        sought = cases_of(model.proto, attempt.clues, verifying.seed)
     verdicts = verify_rounds(
         model, made.rounds, made.proto, verifying, say, check, known=known, sought=sought
     )

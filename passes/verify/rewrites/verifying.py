@@ -23,7 +23,7 @@ from passes.types.signature import inputs as signature_inputs
 from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime
@@ -130,7 +130,7 @@ def verify_rounds(
         first = regions[: sum(len(use.rewritten) for use in untouched)]
         reached = {event for one, found, _ in first for event in _in_model(one, found.reached)}
         left = {event: path for event, path in whole.unreached.items() if event not in reached}
-        verdicts.whole = Checked.of(replace(whole, unreached=left))
+        verdicts.whole = replace(whole, unreached=left).short
         if whole.verdict == "mismatch":
             names = dict.fromkeys(rewrite.rule.name for use in rounds for rewrite in use.rewritten)
             sides = (model.proto, proto)
@@ -189,7 +189,7 @@ def _short_forms(regions: Sequence[_Outcome]) -> list[Checked]:
         path = rewritten.place.path
         found = first.setdefault(id(verification), path)
         same_as = found if found != path else ""
-        short = replace(Checked.of(verification), unreached=(), same_as=same_as)
+        short = replace(verification.short, unreached=(), same_as=same_as)
         known.append(replace(short, cases=()) if same_as else short)
     return known
 

@@ -23,7 +23,7 @@ from passes.rule import rule_named
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.types.signature import inputs
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.goals import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Promise

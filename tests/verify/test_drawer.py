@@ -12,7 +12,7 @@ from onnx import TensorProto, ValueInfoProto, helper, parser
 
 from passes.types.dtypes import numpy_dtype
 from passes.verify.inputs.arrays import DYADIC, Manner, array, specials
-from passes.verify.inputs.draw import (
+from passes.verify.inputs.drawer import (
     CannotDraw,
     Case,
     Drawer,
