@@ -146,7 +146,7 @@ class Session:
             with self._undisturbed(), _telling(bound):
                 before, model, found, outcomes = original, bound.model, survey, list[Outcome]()
                 for one in self.passes:
-                    if outcomes:
+                    if outcomes:  # on the outcome of the pass before
                         if outcomes[-1].proto is not model.proto:
                             model = Model(outcomes[-1].proto, original.path)
                             found = check(model)
