@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from passes.proving.terms.integers import polynomial
-from passes.proving.terms.term import Term, subterms
+from passes.proving.terms.term import Term, polynomial, subterms
 from passes.types import signature
 from passes.types.dtypes import is_float
 from passes.verify.executor import Array, Feeds

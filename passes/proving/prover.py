@@ -27,8 +27,7 @@ from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable, parameter
 from passes.proving.terms.conditions import MOST_PARTS
-from passes.proving.terms.formula import difference, formula
-from passes.proving.terms.term import OutOfTime, Term, subterms
+from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
 from passes.reports.proof import Proof, Scope
 from passes.types import signature
 from passes.types.inference import light_model
