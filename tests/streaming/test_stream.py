@@ -342,7 +342,7 @@ def test_chunks_of_a_fixed_number_of_frames() -> None:
     assert [value.type.tensor_type.shape.dim[2].dim_value for value in ends] == [4, 2]
     with pytest.raises(WrongUsage, match="a chunk of 3 frames is no multiple of 2"):
         passes.stream(model(STRIDED), "T", chunk=3)
-    with pytest.raises(WrongUsage, match="a chunk of -2 frames"):
+    with pytest.raises(ValueError, match="chunk is -2, it must be 0 or more"):
         passes.stream(model(STRIDED), "T", chunk=-2)
 
 
