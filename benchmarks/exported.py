@@ -14,8 +14,8 @@ from benchmarks.harness import Aim, Bench, Row
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.scope import holds_graphs
-from passes.measuring.measured import Timing
 from passes.measuring.measuring import ONNXRUNTIME, Settings, measure_models
+from passes.reports.measured import Timing
 from passes.types.signature import inputs
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints

@@ -16,7 +16,7 @@ from onnx import ModelProto
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
 from benchmarks.models import chain, nested, squeezed, sums
-from passes.session import NotProduced
+from passes.errors import NotProduced
 
 _TARGETS = (9, 26)
 _DOWN = 12  # from 17

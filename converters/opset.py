@@ -16,11 +16,20 @@ from passes.converters.steps import Adapter, Expanded, Identical, IdenticalDown,
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.converters.writing.made import Made
-from passes.engine.template import Template, Templated, Value
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import replace_all
-from passes.rule import ByOp, Edit, NothingToDo, Site, Slot, register
+from passes.rule import (
+    ByOp,
+    Edit,
+    FixedInput,
+    NothingToDo,
+    Site,
+    Slot,
+    Template,
+    Templated,
+    register,
+)
 
 
 def template_of(
@@ -36,7 +45,7 @@ def template_of(
     if list(new.output) != list(node.output[:outputs]):
         return None
     places = {name: position for position, name in enumerate(node.input) if name}
-    known: dict[str, int | str | Value] = {"": "", **made.fixed, **places}
+    known: dict[str, int | str | FixedInput] = {"": "", **made.fixed, **places}
     if not known.keys() >= set(new.input):
         return None
     inputs = tuple(known[name] for name in new.input)
@@ -79,7 +88,7 @@ def _newer_attributes(op: str, opset: int, target: int) -> frozenset[str] | None
     return found
 
 
-@register("opset", considers=considers)
+@register("opset", considers=considers, converts=True)
 def rewrite(site: Site) -> Edit:
     """Bring a node to the target opset, one version of its op after the other.
 

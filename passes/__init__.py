@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         upgrade,
     )
     from passes.commands.pipeline import Pipeline
-    from passes.errors import BadModel, PassesError
+    from passes.errors import BadModel, Mismatch, NotProduced, NotVerified, PassesError
     from passes.inspection.inspection import Inspection
-    from passes.proving.proof import Proof
+    from passes.reports.proof import Proof
     from passes.reports.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
-    from passes.session import Mismatch, NotProduced, NotVerified, Result
+    from passes.session import Result
 
 __version__ = "0.1.0"
 
@@ -59,13 +59,13 @@ _HOMES = {
     "BrokenRule": "passes.rule",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
-    "Proof": "passes.proving.proof",
+    "Proof": "passes.reports.proof",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
-    "Mismatch": "passes.session",
-    "NotProduced": "passes.session",
-    "NotVerified": "passes.session",
+    "Mismatch": "passes.errors",
+    "NotProduced": "passes.errors",
+    "NotVerified": "passes.errors",
     "Result": "passes.session",
 }
 

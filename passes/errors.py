@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from passes.reports.report import Report
+    from passes.verify.compare.verdicts import Failure
 
 #: The exit codes of the program.
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
@@ -84,6 +92,54 @@ class BadModel(PassesError):
 
 class ChosenByCaller(BadModel):
     """A loop of a function whose form its callers choose: valid, but nothing that can be read."""
+
+
+class NotProduced(PassesError):
+    """Rules refused what the requested result needs; nothing is written. Has the report."""
+
+    exit_code = NOT_PRODUCED
+
+    def __init__(self, sentence: str, report: Report) -> None:
+        super().__init__(sentence)
+        self.report = report
+
+    @classmethod
+    def since(cls, reason: str, report: Report) -> NotProduced:
+        """There is no outcome, for a reason that is no refusal of a rule."""
+        report = replace(report, failure=reason)
+        return cls(": ".join(filter(None, (report.file, reason))), report)
+
+
+class NotVerified(NotProduced):
+    """A rewrite could not be compared in any case (`not-verified`); nothing is written."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two sides that differ: the path of what was rewritten, by which rules, and the case that
+    shows it, if it is no difference of signatures. `exact`: floats were to be equal bit for bit.
+    `by_command`: the sides have other inputs, so that only the same command compares them."""
+
+    path: str
+    sentence: str
+    sides: tuple[ModelProto, ModelProto]
+    failure: Failure | None
+    rules: Sequence[str]
+    exact: bool
+    by_command: bool = False
+
+
+class Mismatch(NotProduced):
+    """A rewrite does not agree with the original; nothing is written but a reproducer."""
+
+    exit_code = MISMATCH
+
+    def __init__(self, found: Disagreement, report: Report) -> None:
+        where = ": ".join(filter(None, (report.file, found.path)))
+        super().__init__(f"{where}: does not agree with the original: {found.sentence}", report)
+        self.found = found
+        self.sides = found.sides
+        self.failure = found.failure
 
 
 def count(number: int, noun: str) -> str:

@@ -1,4 +1,5 @@
-"""The interface of a rule: a function of a read-only Site that returns an Edit, or refuses."""
+"""The interface of a rule: a function of a read-only Site that returns an Edit, or refuses; and the
+rules by name, those of other distributions with them."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
 
-from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
+from onnx import AttributeProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
-from passes.engine.memory import Slot
-from passes.engine.site import Refused, Site
-from passes.errors import PassesError
+from passes.errors import PassesError, WrongUsage, nearest
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.protos import replace_all
+from passes.ir.site import Refused, Site, Slot
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.writing.purposes import Extra
 
@@ -38,6 +43,14 @@ class NothingToDo(Exception):
 
     A site that ought to be rewritten, but cannot be, is refused instead.
     """
+
+
+class UnknownRule(WrongUsage):
+    """No rule has this name."""
+
+
+class BrokenRules(PassesError):
+    """The rules of another distribution cannot be imported."""
 
 
 class BrokenRule(PassesError):
@@ -111,6 +124,94 @@ class Edit:
     regroups: bool = False
 
 
+#: A constant, as a tensor of the graph that a site lies in.
+FixedInput = Callable[[Site], TensorProto]
+
+
+@dataclass(frozen=True)
+class Template:
+    """The same rewrite for every node that is alike.
+
+    Each of the new inputs is a position among the `count` old ones, the name "" of an omitted one,
+    or a constant; of the outputs the first `outputs` stay, which are not all if it `drops` some.
+    `fixed` are the positions of old inputs that must be the same constant.
+    """
+
+    op: str
+    attributes: tuple[AttributeProto, ...]
+    count: int
+    inputs: tuple[int | str | FixedInput, ...]
+    outputs: int
+    drops: bool
+    note: str
+    exact: bool
+    fixed: tuple[int, ...] = ()
+
+    def at(self, site: Site) -> Filled:
+        """The template for the graph that a site lies in."""
+        inputs: list[int | str] = []
+        tensors: list[TensorProto] = []
+        for source in self.inputs:
+            if callable(source):
+                tensors.append(source(site))
+                inputs.append(tensors[-1].name)
+            else:
+                inputs.append(source)
+        return Filled(self, tuple(inputs), tuple(tensors))
+
+    @cached_property
+    def appends(self) -> bool:
+        """True if the old inputs stay, with all new ones after them."""
+        return self.inputs[: self.count] == tuple(range(self.count))
+
+
+@dataclass(frozen=True)
+class Templated(Edit):
+    """An Edit that is the same for all nodes that are alike."""
+
+    template: Template | None = None
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A template, and the tensors of a graph that it reads."""
+
+    template: Template
+    inputs: tuple[int | str, ...]
+    tensors: tuple[TensorProto, ...]
+
+    @property
+    def note(self) -> str:
+        """The description of the rewrite in the report."""
+        return self.template.note
+
+    @property
+    def exact(self) -> bool:
+        """True if the same arithmetic runs, as of an Edit."""
+        return self.template.exact
+
+    def write(self, node: NodeProto) -> None:
+        """Rewrite a node in place; what stays is not touched, for speed."""
+        template = self.template
+        node.ClearField("attribute")
+        if not template.appends:
+            old = node.input[:]
+            new = [old[source] if isinstance(source, int) else source for source in self.inputs]
+            replace_all(node.input, new)
+        if template.drops:
+            del node.output[template.outputs :]
+        node.MergeFrom(self._news)
+
+    @cached_property
+    def _news(self) -> NodeProto:
+        """What every node gets: the operator, its attributes, and inputs after the old ones."""
+        template = self.template
+        more = self.inputs[template.count :] if template.appends else ()
+        return NodeProto(
+            op_type=template.op, attribute=template.attributes, input=[str(name) for name in more]
+        )
+
+
 Rewrite = Callable[[Site], Edit]
 Considers = Callable[[NodeProto, int, int], bool]
 Closer = Callable[[Model, int], Considers | None]
@@ -147,7 +248,8 @@ class Rule:
 
     `considers` answers quickly, for a node, the opset it is written in and the target, whether
     the rule has anything to say about it. `closer` gives, for a model and the target, a `considers`
-    that knows the model; None where the rule has nothing to say of any node.
+    that knows the model; None where the rule has nothing to say of any node. `converts`: it brings
+    a node to another opset, in a phase that brings the whole model there.
     """
 
     name: str
@@ -155,6 +257,7 @@ class Rule:
     considers: Considers
     optional: bool = False
     closer: Closer | None = None
+    converts: bool = False
 
     def considers_op(self, op: str, opset: int, target: int) -> bool | None:
         """As `considers` answers for all nodes of an operator; None where that depends on the
@@ -185,6 +288,8 @@ class Rule:
         return {match["code"]: match["sentence"] for match in found if match}
 
 
+GROUP = "passes.rules"
+_BUILT_IN = ("passes.converters", "passes.rules")
 RULES: dict[str, Rule] = {}
 
 
@@ -203,7 +308,12 @@ def _blamed(name: str, considers: Considers) -> Considers:
 
 
 def register(
-    name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
+    name: str,
+    *,
+    considers: Considers,
+    optional: bool = False,
+    closer: Closer | None = None,
+    converts: bool = False,
 ) -> Callable[[Rewrite], Rewrite]:
     """Make a function a rule that pipelines may name.
 
@@ -212,7 +322,7 @@ def register(
     """
 
     def add(rewrite: Rewrite) -> Rewrite:
-        rule = Rule(name, rewrite, considers, optional, closer)
+        rule = Rule(name, rewrite, considers, optional, closer, converts)
         if not rule.is_built_in:
             rule = replace(rule, considers=_blamed(name, considers))
         if name in RULES and RULES[name].rewrite is not rewrite:
@@ -223,3 +333,53 @@ def register(
         return rewrite
 
     return add
+
+
+@cache
+def load_rules() -> dict[str, Rule]:
+    """Return every rule by name; the modules of the entry points register them on import.
+
+    Raises:
+        BrokenRules: the module of another distribution does not import.
+    """
+    for module in _modules().values():
+        import_module(module)
+    for entry in entry_points(group=GROUP):
+        if entry.module.partition(".")[0] == "passes":  # older installations list the built-in ones
+            continue
+        try:
+            entry.load()
+        except Exception as error:  # whatever the import of somebody else's module may raise
+            raise BrokenRules(
+                f"the rules {entry.name!r} ({entry.value}) do not load: {error}"
+            ) from error
+    return RULES
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The modules of the built-in packages, by the name of the rule that each may define: a rule is
+    located in the file of its name, so that it is found without importing the others."""
+    found = {}
+    for package in _BUILT_IN:
+        (folder,) = map(Path, import_module(package).__path__)
+        for file in sorted(folder.rglob("*.py")):
+            parts = file.relative_to(folder).with_suffix("").parts
+            found[file.stem.replace("_", "-")] = ".".join((package, *parts))
+    return found
+
+
+def rule_named(name: str) -> Rule:
+    """The rule called `name`.
+
+    Raises:
+        UnknownRule: there is none; the sentence names those most like it.
+    """
+    if name not in RULES and name in _modules():
+        import_module(_modules()[name])
+    rules = RULES if name in RULES else load_rules()
+    if name not in rules:
+        raise UnknownRule(
+            f"there is no rule {name!r}; {nearest(name, rules)} (`passes list` shows all)"
+        )
+    return rules[name]

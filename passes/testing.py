@@ -16,12 +16,14 @@ from onnx import ModelProto
 from passes.binding import dims, values
 from passes.binding.inputs import parsed_shape
 from passes.choices import RuleOptions, Verifying
+from passes.commands.schedules import SCHEDULES
 from passes.engine.finish import is_given_name
-from passes.engine.schedules import SCHEDULES, Schedule
-from passes.errors import nearest
+from passes.engine.outcome import Pass
+from passes.engine.schedules import Schedule
+from passes.errors import NotProduced, NotVerified, nearest
 from passes.ir.protos import copied
 from passes.ir.scope import walk_model
-from passes.session import NotProduced, NotVerified, Result, Session
+from passes.session import Result, Session
 
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '
@@ -69,7 +71,7 @@ def assert_rewrite(
     untouched = model.SerializeToString(deterministic=True)
     asked = options_of(options or {})
     verifying = Verifying(executor, budget, inputs=inputs, assume=asked.assume)
-    session = Session(_schedule(pipeline), opset, asked, verifying)
+    session = Session([Pass(_schedule(pipeline), opset, asked)], verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
     if left_out := result.report.left_out:
@@ -144,7 +146,7 @@ def assert_refused(
     """
     try:
         report = (
-            Session(_schedule(pipeline), opset, options_of(options or {}), None)
+            Session([Pass(_schedule(pipeline), opset, options_of(options or {}))], None)
             .run(as_model(model))
             .report
         )

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from passes import rule as rules
-from passes.engine.plugins import load_rules
+from passes.rule import load_rules
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"<!-- (.*?) -->\n```python\n(.*?)```", re.DOTALL)

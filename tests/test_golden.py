@@ -15,10 +15,11 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir.model import Model
 from passes.ir.versions import SCAN_8
+from passes.rule import load_rules
 from passes.session import Result, Session
 from passes.testing import NO_NAME, as_text, assert_refused, assert_rewrite
 from passes.testing import options_of as typed
@@ -60,7 +61,9 @@ def test_rewrites_as_the_golden_model_says(path: Path, request: pytest.FixtureRe
     if request.config.getoption("--update-golden"):
         after.write_text(as_text(verified(path).model) + "\n")
     model = onnx.load(path)
-    session = Session(SCHEDULES[path.parent.name], target_of(path), typed(options_of(model)), None)
+    session = Session(
+        [Pass(SCHEDULES[path.parent.name], target_of(path), typed(options_of(model)))], None
+    )
     assert as_text(session.run(model).model) + "\n" == after.read_text().replace(NO_NAME, "")
 
 

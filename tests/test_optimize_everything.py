@@ -14,9 +14,11 @@ import pytest
 from onnx import ModelProto
 
 from passes.choices import RuleOptions, Verifying
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
+from passes.errors import Mismatch, NotProduced
 from passes.ir.scope import walk_model
-from passes.session import Mismatch, NotProduced, Session
+from passes.session import Session
 
 pytestmark = pytest.mark.sampled(40)
 
@@ -78,7 +80,9 @@ def outcome(
     """What a command makes of a model; None where it refuses, or no case can be run."""
     target = UPGRADED_TO if holds_scan_8(model) else None
     try:
-        result = Session(SCHEDULES[command], target, RuleOptions(assume=assume), how).run(model)
+        result = Session([Pass(SCHEDULES[command], target, RuleOptions(assume=assume))], how).run(
+            model
+        )
     except Mismatch:
         raise
     except NotProduced:

@@ -11,7 +11,7 @@ import pytest
 
 import passes
 from passes.choices import RuleOptions
-from passes.engine.plugins import UnknownRule
+from passes.rule import UnknownRule
 from passes.testing import options_of
 
 

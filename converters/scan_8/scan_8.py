@@ -20,7 +20,7 @@ def closer(model: Model, target: int) -> Considers | None:
     return considers if any("Scan" in counted for _, counted in model.operators) else None
 
 
-@register("scan-8", considers=considers, closer=closer)
+@register("scan-8", considers=considers, closer=closer, converts=True)
 def upgrade_scan_8(site: Site) -> Edit:
     """Upgrade a Scan-8, batch and sequence_lens included, to the Scan of the target opset.
 

@@ -14,6 +14,8 @@ from functools import cached_property, partial
 
 from onnx import GraphProto, TensorProto
 
+from passes.bodies.branches import Branch, Results, either
+from passes.bodies.element_sizes import sizes_of
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.nest import nest
 from passes.converters.scan_8.rows import Row, rows_at, run_row
@@ -33,8 +35,6 @@ from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
-from passes.writing.element_sizes import sizes_of
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NOTHING
 
 

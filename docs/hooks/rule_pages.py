@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from refusals import Example, examples
 
 from passes.commands.explanation import SESSION_CODES, loops, rule_text, schedules
-from passes.engine.plugins import load_rules
-from passes.proving.proof import CODES as PROOF_CODES
-from passes.rule import Rule
+from passes.reports.proof import CODES as PROOF_CODES
+from passes.rule import Rule, load_rules
 
 _INDEX = """# The rules
 

@@ -16,10 +16,10 @@ from onnx import (
 from passes.analysis.bodies.kept_sizes import with_kept_sizes
 from passes.analysis.integers.integers import Integers
 from passes.engine.full_check import full_objection
-from passes.engine.site import Site
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.scope import output_names, scopes
+from passes.ir.site import Site
 from passes.types.inference import ValueTypes, declarations, without_sizes, write_sizes
 from passes.types.value_types import Dim, Dims, dims_of, shapes_below
 

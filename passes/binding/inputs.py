@@ -17,10 +17,10 @@ from passes.binding.dims import (
     unite,
 )
 from passes.binding.values import Stored, as_array, printed
-from passes.engine.finish import drop_unread
 from passes.engine.full_check import full_objection
 from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
+from passes.ir.live import drop_unread
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS

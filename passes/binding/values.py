@@ -121,8 +121,7 @@ def as_array(value: Stored, type_: TypeProto) -> npt.NDArray[Any]:
     Raises:
         ValueError: it is none of this dtype: a sentence without a subject.
     """
-    from passes.verify.inputs.arrays import is_float, numpy_dtype
-    from passes.verify.inputs.given import as_declared
+    from passes.types.dtypes import as_declared, is_float, numpy_dtype
 
     wanted = numpy_dtype(type_.tensor_type.elem_type)
     name = "string" if wanted.kind == "O" else wanted.name

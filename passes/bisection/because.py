@@ -13,9 +13,9 @@ from onnx import AttributeProto, NodeProto, defs, helper
 from passes.bisection.pairing import Pair, Pairing, initial_states
 from passes.bisection.trace import Instance, Run
 from passes.ir.operators import called_key, op_of
+from passes.types.dtypes import is_float
 from passes.verify.compare.compare import compare
 from passes.verify.executor import Outcome
-from passes.verify.inputs.arrays import is_float
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _NARROW = (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16))

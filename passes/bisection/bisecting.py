@@ -21,12 +21,12 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.protos import copied
 from passes.session import Source, loaded
+from passes.types.dtypes import is_float
 from passes.verify.compare.compare import Comparison, compare
 from passes.verify.compare.tolerance import NEAR, NEAR_ELSEWHERE, ulp_errors
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Ended, Executor, Feeds, Outcome, Value
-from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
 from passes.verify.reference.value_types import type_of

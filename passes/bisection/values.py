@@ -13,9 +13,9 @@ import numpy as np
 
 from passes.bisection.trace import REPEATS, Instance, Trace, digest, instance
 from passes.ir.operators import op_of
+from passes.types.dtypes import is_float
 from passes.verify.compare.tolerance import NEAR, Tolerance, unequal
 from passes.verify.executor import Array, Value
-from passes.verify.inputs.arrays import is_float
 
 #: Epsilons of its largest element by which a value may be off that was computed otherwise.
 _DRIFT = 64.0

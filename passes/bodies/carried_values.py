@@ -14,9 +14,9 @@ from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import live
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, drop_at, replace_all
+from passes.ir.site import Site
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
-from passes.rule import Site
 from passes.types.value_types import elem_type_of
 
 

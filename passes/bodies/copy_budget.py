@@ -11,8 +11,8 @@ from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
 from passes.ir.draft import ITERATION_KEY
 from passes.ir.operators import op_of
+from passes.ir.site import Refused, Site, Slot
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site, Slot
 
 MOST_BYTES = 1 << 30  # protobuf reads no message of 2 GB
 #: How often a body may be copied by loops around it, each of which copies its copies.

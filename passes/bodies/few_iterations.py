@@ -30,11 +30,11 @@ from passes.bodies.time_cost import UNKNOWN_TRIPS, is_worth_it
 from passes.ir import scope as scoping
 from passes.ir.live import dependents, live
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.site import Site
 from passes.loops.form import Carried, LoopForm
 from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
-from passes.rule import Site
 from passes.types.value_types import FLOATS, elem_type_of
 
 #: The assumed trip count where it is not a size, and known only at run time.

@@ -13,8 +13,8 @@ from passes.choices import Assumption
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references
 from passes.ir.operators import called_key, op_of
+from passes.ir.site import Refused, Site
 from passes.operators.table import traits_of
-from passes.rule import Refused, Site
 from passes.types.value_types import Dims, dims_of, is_static
 
 

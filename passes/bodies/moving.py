@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, helper
 
+from passes.bodies.tidy import Tidy
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import same_bits
 from passes.bodies.time_length import Length
@@ -21,7 +22,6 @@ from passes.types.value_types import dims_of
 from passes.vectorize import Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.tidy import Tidy
 
 
 class Outside:

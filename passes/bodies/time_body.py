@@ -20,9 +20,10 @@ from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
 from passes.ir.protos import copied
+from passes.ir.site import Site
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned
-from passes.rule import NothingToDo, Site
+from passes.rule import NothingToDo
 from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
 from passes.vectorize import Axis, Rows, Vectorizer, prepare
 from passes.writing.author import Author

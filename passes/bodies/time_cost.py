@@ -30,10 +30,10 @@ from onnx import NodeProto, TensorProto, helper
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.site import Refused
 from passes.loops.form import LoopForm
 from passes.operators.table import traits_of
 from passes.operators.traits import Work
-from passes.rule import Refused
 from passes.types.value_types import dims_of, elem_type_of
 
 #: The cost of starting a node, as bytes of memory traffic.

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from passes import rule as rules
 from passes.commands.task import Task
-from passes.engine import plugins
 from passes.errors import End, PassesError
 from passes.ir.save import replacing
 from passes.ir.versions import tools
@@ -174,7 +174,7 @@ def _plugins() -> list[str]:
 
     entries = [
         entry
-        for group in (plugins.GROUP, registry.GROUP, executors.GROUP)
+        for group in (rules.GROUP, registry.GROUP, executors.GROUP)
         for entry in metadata.entry_points(group=group)
     ]
     return sorted({f"{one.dist.name} {one.dist.version}" for one in entries if one.dist})

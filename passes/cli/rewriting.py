@@ -219,7 +219,7 @@ def _written(task: Task, done: Done) -> str:
     """Where the outcome is; after `optimize`, what it cost, too."""
     if done.report is None or not done.report.command.startswith("optimize"):
         return f"wrote {done.output}"
-    from passes.measuring.measured import megabytes
+    from passes.reports.measured import megabytes
 
     sizes = [megabytes(os.path.getsize(path)) for path in (task.model, done.output)]
     size = " -> ".join(dict.fromkeys(sizes))

@@ -26,7 +26,7 @@ from passes.errors import DONE, NOT_PRODUCED, WrongUsage
 
 if TYPE_CHECKING:
     from passes.binding.inputs import Binding as BoundInputs
-    from passes.measuring.measured import Measured
+    from passes.reports.measured import Measured
     from passes.targets.checking import TargetCheck
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from passes.bisection.result import Bisection
     from passes.ir.model import Model
     from passes.proving.judging import Judged
-    from passes.proving.proof import Proof
+    from passes.reports.proof import Proof
     from passes.reports.report import Checked
     from passes.verify.compare.verdicts import Failure, Verification
 
@@ -86,19 +86,18 @@ class Verify(Comparing, Reporting, Paged, Standalone):
             NoExecutor: onnxruntime is asked for, and not installed.
             NoRuntime: the runtime of that name is not installed.
         """
-        from passes.reports.report import Checked
 
-        return Checked.of(self._verified(*_both(self.before, self.after), say))
+        return self._verified(*_both(self.before, self.after), say).short
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        from passes.reports.report import Checked, Report, Size
+        from passes.reports.report import Report, Size
         from passes.reports.report_file import ReportFile
 
         before, after = path_of(self.before), path_of(self.after)
         old, new = _both(before, after)
         found = self._verified(old, new, say)
         opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
-        report = Report("verify", f"{before}", opsets, sizes, checked=Checked.of(found))
+        report = Report("verify", f"{before}", opsets, sizes, checked=found.short)
 
         def page() -> str:
             return ReportFile.of_comparison(report, (before, after), flags_of(self)).to_html()
@@ -458,7 +457,7 @@ def _reproduced(
 ) -> str:
     """Write the folder with both sides of a mismatch, and return a sentence on it."""
     from passes.commands.task import reproduced
-    from passes.not_produced import Disagreement
+    from passes.errors import Disagreement
 
     before, after = path_of(asked.before), path_of(asked.after)
     protos = (sides[0].proto, sides[1].proto)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES, Phase
+from passes.commands.schedules import SCHEDULES
+from passes.engine.schedules import Phase
 from passes.errors import nearest
-from passes.proving.proof import CODES as PROOF_CODES
-from passes.rule import Rule
+from passes.reports.proof import CODES as PROOF_CODES
+from passes.rule import Rule, load_rules
 
 #: The parts of loops that each rule supports, which `tests.instruments.loop_parts` measures.
 LOOP_PARTS = Path(__file__).with_name("loop_parts.md")

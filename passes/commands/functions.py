@@ -49,10 +49,10 @@ def rewriting(
     own: Any = declared
 
     def run(model: Source, /, *_: _P.args, **keywords: _P.kwargs) -> Result:
-        from passes.session import session_of
+        from passes.session import Session
 
         refuse_unknown(name, own, keywords)
-        return session_of(own(**keywords)).run(model)
+        return Session.of([own(**keywords)]).run(model)
 
     return _shown(run, name, declared, [Parameter("model", Parameter.POSITIONAL_OR_KEYWORD)])
 

@@ -173,8 +173,8 @@ class List(Standalone):
     """List the rules."""
 
     def run(self, say: Say = silent) -> Text:
-        from passes.engine.plugins import load_rules
         from passes.reports.words import aligned
+        from passes.rule import load_rules
 
         rules = sorted(load_rules().items())
         return Text("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))

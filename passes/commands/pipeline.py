@@ -11,7 +11,8 @@ from passes.commands.options import Options
 from passes.commands.registry import command_named, command_of
 
 if TYPE_CHECKING:
-    from passes.session import Progress, Result, Source
+    from passes.ir.save import Progress
+    from passes.session import Result, Source
 
 #: A command by its name, with options or without, or the options of one.
 Step = str | tuple[str, Mapping[str, Any]] | Options
@@ -53,13 +54,12 @@ class Pipeline:
     def run(self, model: Source, say: Progress | None = None) -> Result:
         """Run the commands on a model, which is not changed, and verify the outcome; `say` is told
         of progress. Raises what the commands raise."""
-        from passes.chain import Chain
-        from passes.session import session_of
+        from passes.session import Session
 
         told = (
             self.commands if say is None else [replace(one, progress=say) for one in self.commands]
         )
-        return Chain([*map(session_of, told)], self.dims, self.lenient).run(model)
+        return Session.of(told, self.dims, lenient=self.lenient).run(model)
 
 
 def _options_of(step: Step) -> Options:

@@ -426,6 +426,6 @@ class Optimize(Choosing):
 
 
 def _schedule(name: str) -> Schedule:
-    from passes.engine.schedules import SCHEDULES
+    from passes.commands.schedules import SCHEDULES
 
     return SCHEDULES[name]

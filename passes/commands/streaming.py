@@ -79,7 +79,6 @@ class _Writing(ExecutingBoth, Reporting, Standalone):
     def outputs(self, say: Say = silent) -> Iterator[Output]:
         from passes.commands.places import refuse_weights
         from passes.ir.save import check_target, save
-        from passes.reports.report import Checked
         from passes.streaming.chunks import NotSame
 
         model, target, first = self._paths
@@ -102,7 +101,7 @@ class _Writing(ExecutingBoth, Reporting, Standalone):
         if first and made.initial is not None:
             save(made.initial, first, base_dir=made.base_dir, force=self.force)
         save(made.model, target, base_dir=made.base_dir, force=self.force)
-        checked = Checked.of(made.verification)
+        checked = made.verification.short
         lines = [f"{model}: {made.plan.to_text()}", f"  chunk by chunk {checked}"]
         lines += [f"          note: {note}" for note in checked.notes]
         lines += [f"wrote {path}" for path in (target, first) if path]

@@ -16,10 +16,11 @@ from passes.commands.places import refuse_same, refuse_weights
 from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, End, PassesError
 
 if TYPE_CHECKING:
-    from passes.measuring.measured import Measured
-    from passes.not_produced import Disagreement
+    from passes.errors import Disagreement
+    from passes.ir.save import Progress
+    from passes.reports.measured import Measured
     from passes.reports.report import Report
-    from passes.session import Progress, Result
+    from passes.session import Result
     from passes.targets.findings import TargetFindings
 
 
@@ -116,7 +117,7 @@ def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
 
 def _failed(task: Task, error: PassesError) -> Done:
     """The end of a task of which the pipeline, or the place of its outcome, raised an error."""
-    from passes.not_produced import Mismatch, NotProduced, NotVerified
+    from passes.errors import Mismatch, NotProduced, NotVerified
 
     sentence = f"{task.model}: {error}" if isinstance(error, DoesNotFit) else f"{error}"
     if not isinstance(error, NotProduced):

@@ -1,25 +1,27 @@
-"""Finishes an outcome after the rules: dead nodes go, and new nodes get names."""
+"""Finishes an outcome after the rules: dead nodes go, new nodes get names, and an output tells
+whether all promises of the user about its loops were kept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from passes.analysis.safety.may_fail import may_go
 from passes.analysis.safety.randomness import is_pure
 from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
+from passes.errors import DoesNotFit
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
-from passes.ir.live import keep_nodes, live
+from passes.ir.live import drop_unread, keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import bare_op, op_of
-from passes.ir.protos import replace_all
+from passes.ir.protos import copied
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.value_types import dims_of
@@ -122,24 +124,6 @@ class _Facts:
         )
 
 
-def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
-    """Drop those of the named initializers, which no node reads, that nothing else reads and no
-    caller can feed.
-
-    `listed`: the graph is of IR 3, where initializers are inputs too, but constant.
-    """
-    unread = names - set(scoping.output_names(graph))
-    if not listed:
-        unread.difference_update(scoping.input_names(graph))
-    annotations = graph.quantization_annotation
-    for declared in annotations:
-        if declared.tensor_name not in unread:
-            unread.difference_update(scoping.parameters_of([declared]))
-    if unread:
-        scoping.drop_constants(graph, unread)
-        replace_all(annotations, [one for one in annotations if one.tensor_name not in unread])
-
-
 @dataclass(frozen=True)
 class _Naming:
     original: ModelProto
@@ -193,3 +177,47 @@ def is_given_name(node: NodeProto) -> bool:
 def _kind(node: NodeProto) -> str:
     """The operator, as names of values begin with it."""
     return bare_op(node).lower()
+
+
+class NameTaken(DoesNotFit):
+    """The output that is to be added would have a name that the model uses."""
+
+
+def refuse_taken(model: ModelProto, name: str) -> None:
+    """See that a new output may be called `name`.
+
+    Raises:
+        NameTaken: a value of the model is called so.
+    """
+    if name in _names(model):
+        raise NameTaken(f"the model has a value called {name!r} already")
+
+
+def checks_of(rounds: Iterable[Round]) -> list[str]:
+    """Return the values in which rewrites store whether a promise was kept."""
+    limits = [rewrite.limit for round_ in rounds for rewrite in round_.rewritten]
+    return [limit.check for limit in limits if limit is not None and limit.check]
+
+
+def with_check_output(model: ModelProto, name: str, checks: Sequence[str]) -> ModelProto:
+    """The model with an output `name`, bool [], the last: whether all `checks` hold."""
+    made = copied(model)
+    names = Names(_names(model) | {name})
+    if checks:
+        held, *others = checks
+        for other in others:
+            both = names.fresh(f"{name}/and")
+            made.graph.node.add(op_type="And", input=[held, other], output=[both])
+            held = both
+        made.graph.node.add(op_type="Identity", input=[held], output=[name])
+    else:
+        one = names.fresh(f"{name}/one")  # a float, of which Constants hold nothing else at first
+        value = helper.make_tensor("value", TensorProto.FLOAT, [], [1])
+        made.graph.node.append(helper.make_node("Constant", [], [one], value=value))
+        made.graph.node.append(helper.make_node("Cast", [one], [name], to=TensorProto.BOOL))
+    made.graph.output.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
+    return made
+
+
+def _names(model: ModelProto) -> set[str]:
+    return scoping.all_names(owner for _, owner in scoping.owners(model))

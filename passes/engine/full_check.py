@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from onnx import ModelProto
+from onnx import FunctionProto, ModelProto
 
+from passes.analysis.bodies.kept_sizes import with_kept_sizes
+from passes.analysis.integers.integers import Integers
 from passes.check import check_outcome
 from passes.engine.region import CannotCut, cut
 from passes.engine.rounds import Rewritten, Round
-from passes.engine.splicing import splice
+from passes.engine.sweep import splice
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.places import import_contrib
 from passes.ir.protos import copied
-from passes.types.inference import light_model
+from passes.ir.site import Site
+from passes.types.inference import declarations, light_model, without_sizes
 from passes.types.shape_inference import objection
+from passes.types.signature import describe_type
 from passes.types.type_tables import every_scope
 
 
@@ -27,6 +31,30 @@ def full_objection(model: Model) -> str:
     same = light is model.proto
     graphs = [graph for _, below in model.graphs for graph in below] if same else ()
     return objection(light, graphs, check_types=True)
+
+
+def as_computed(model: Model) -> tuple[Model, list[str]] | None:
+    """A copy that declares the sizes that are computed where the model declares others, and a
+    sentence on each such value; None if there is none."""
+    bare = with_kept_sizes(without_sizes(model.proto))
+    copy, notes = copied(model.proto), list[str]()
+    pairs = zip(declarations(bare.proto), declarations(copy, outputs=True), strict=True)
+    for (scope, _), (_, values) in pairs:
+        if isinstance(scope.outermost.owner, FunctionProto):
+            continue
+        integers = Integers(Site.of_graph(bare, scope))
+        for value in values:
+            declared = describe_type(value.type)
+            for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+                size = integers.fixed_size(value.name, axis)
+                if dim.HasField("dim_value") and size is not None:
+                    dim.dim_value = size
+            if (computed := describe_type(value.type)) != declared:
+                notes.append(
+                    f"{scope.path}: {value.name!r} is declared {declared}, but {computed} is "
+                    "computed, which is declared in its place"
+                )
+    return (Model(copy, model.path), notes) if notes else None
 
 
 _MANY = 64  # rewrites, each of which would be done alone

@@ -8,14 +8,13 @@ from functools import cached_property
 
 from onnx import ModelProto, NodeProto
 
-from passes.engine.template import Filled
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import path_of
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
-from passes.rule import Edit, Limit, Refused, Rule
+from passes.rule import Edit, Filled, Limit, Refused, Rule
 from passes.types.inference import ValueTypes
 
 
@@ -117,12 +116,14 @@ class Refusal:
 @dataclass
 class Round:
     """One pass over a model: `proto` is the outcome, the argument itself where nothing applied;
-    `seconds` is what each rule took."""
+    `target` is the opset that the model was converted to, if it was; `seconds` is what each rule
+    took."""
 
     model: Model
     types: ValueTypes
     proto: ModelProto
     rules: tuple[str, ...] = ()
+    target: int | None = None
     rewritten: list[Rewritten] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)

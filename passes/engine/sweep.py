@@ -1,28 +1,28 @@
-"""One round over a graph: innermost sites first, every touched node list rebuilt once."""
+"""One round over a graph: innermost sites first; every touched node list is rebuilt once, with the
+Edits in place of their nodes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from passes.analysis.bodies.context import held_to_declared
 from passes.choices import RuleOptions
-from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
-from passes.engine.splicing import splice
-from passes.engine.template import Filled, Templated, Templates, likeness
+from passes.engine.template import Templates, likeness
 from passes.errors import BadModel, ChosenByCaller, PassesError
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.protos import copied
+from passes.ir.protos import copied, named, replace_all
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.selection import hand_on, is_meant
+from passes.ir.site import Memory
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.bodies import (
     fitting_depth,
@@ -32,7 +32,7 @@ from passes.onnxruntime.bodies import (
 )
 from passes.onnxruntime.dequantized import with_dequantized_apart
 from passes.onnxruntime.fitting_types import with_fitting_types
-from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Rule, Site
+from passes.rule import BrokenRule, Edit, Filled, NothingToDo, Refused, Rule, Site, Templated
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
 _MANY = 64  # nodes of an Edit that should not exist twice
@@ -62,51 +62,31 @@ class _Found:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One round over the main graph or one function, which is recorded in `outcome`.
-
-    `converting`: the model as a whole, to the opset `target`.
-    """
+    """One round over the main graph or one function of an `opset`, which is recorded in `outcome`;
+    all sweeps of a round share names, templates, and what rules remember."""
 
     rules: Sequence[Rule]
     options: RuleOptions
-    memory: Memory
-    converting: bool
     outcome: Round
     names: Names
-    opset: int
-    target: int
-    templates: Templates
-    by_op: dict[str, list[tuple[Rule, bool | None]]] = field(default_factory=dict)
+    opset: int = 0
+    memory: Memory = field(default_factory=Memory)
+    templates: Templates = field(default_factory=Templates)
+    by_op: dict[str, list[tuple[Rule, bool | None]]] = field(default_factory=dict, init=False)
+
+    @property
+    def converting(self) -> bool:
+        """True if the model as a whole is converted, to the opset `target`."""
+        return self.outcome.target is not None
+
+    @property
+    def target(self) -> int:
+        """The opset that Edits are written in."""
+        return self.outcome.target or self.opset
 
     def rewrite(self, scope: Scope, owner: Owner) -> None:
         """Rewrite `owner`, the copy of what `scope` shows as it was originally."""
         found = _Found(scope, self.outcome.model.index(scope.owner))
-        self._collect(owner, found)
-        starts: dict[int, int] = {}
-        if found.edits:
-            starts = splice(owner, found.edits, found.constants)
-            found.edits.clear()  # they hold copies of what is in the graph now
-            for index, position in found.large.items():
-                self._share(position, owner, starts[index])
-        elif found.constants and isinstance(owner, GraphProto):
-            owner.initializer.extend(found.constants.values())
-        listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
-        if starts and listed and not self.converting:  # else it leaves IR 3 with its opset
-            scoping.list_initializers(owner)
-
-    def ask(self, place: Place) -> None:
-        """Record what the first rule that considers a site would do with it, and where the model is
-        converted, with what is in its bodies: those are converted first."""
-        if self.converting:
-            node = copied(place.node)
-            inner = zip(place.scope.inner(place.index), scoping.subgraphs(node), strict=True)
-            for before, (_, graph) in inner:
-                self.rewrite(before, graph)
-            place = Place(node, place.index, place.scope)
-        self._first_edit(self._considering(place.node, op_of(place.node)), place)
-
-    def _collect(self, owner: Owner, found: _Found) -> None:
-        """Find the rewrites of the nodes of a graph, after those of its bodies."""
         covered: set[int] = set()
         model = self.outcome.model
         own = {function.name for function in model.proto.functions}
@@ -137,6 +117,32 @@ class Sweep:
                 covered.update(edit.covered)
                 if len(edit.nodes) >= _MANY:
                     found.large[index] = len(self.outcome.rewritten) - 1
+        self._write(owner, found)
+
+    def ask(self, place: Place) -> None:
+        """Record what the first rule that considers a site would do with it, and where the model is
+        converted, with what is in its bodies: those are converted first."""
+        if self.converting:
+            node = copied(place.node)
+            inner = zip(place.scope.inner(place.index), scoping.subgraphs(node), strict=True)
+            for before, (_, graph) in inner:
+                self.rewrite(before, graph)
+            place = Place(node, place.index, place.scope)
+        self._first_edit(self._considering(place.node, op_of(place.node)), place)
+
+    def _write(self, owner: Owner, found: _Found) -> None:
+        """Put the Edits into a graph, in place of their nodes."""
+        starts: dict[int, int] = {}
+        if found.edits:
+            starts = splice(owner, found.edits, found.constants)
+            found.edits.clear()  # they hold copies of what is in the graph now
+            for index, position in found.large.items():
+                self._share(position, owner, starts[index])
+        elif found.constants and isinstance(owner, GraphProto):
+            owner.initializer.extend(found.constants.values())
+        listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
+        if starts and listed and not self.converting:  # else it leaves IR 3 with its opset
+            scoping.list_initializers(owner)
 
     def _rest_on(self, found: _Found, first: int, last: int) -> None:
         """Let the newest Edit depend on what those in the bodies of its node, from `first` to
@@ -233,55 +239,47 @@ class Sweep:
         return not chosen or is_meant(node)
 
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
-        """The Edit of the first rule that does not refuse."""
+        """The Edit of the first rule that does not refuse, without what onnxruntime fails on.
+
+        Raises:
+            BrokenRule: a rule of another package failed, or returned something else.
+            BadModel: the model is invalid at the site.
+        """
+        spent = self.outcome.seconds
         for rule in rules:
             started = time.monotonic()
-            edit = self._apply(rule, place)
-            spent = self.outcome.seconds.get(rule.name, 0.0) + time.monotonic() - started
-            self.outcome.seconds[rule.name] = spent
+            site, edit, refusal = self._site(place), None, None
+            try:
+                edit = _without_traps(site, _checked(rule.rewrite(site), rule, site))
+                if why := self.options.left_out.get((rule.name, place.path)):
+                    edit, refusal = None, Refused(*why, [place.path])
+            except NothingToDo:
+                pass
+            except Refused as refused:
+                refusal = refused
+            except ChosenByCaller as error:
+                if not rule.optional:
+                    refusal = Refused("attribute-reference", error.sentence, [place.path])
+            except DecodeError:  # protobuf copies no message that is nested too deeply
+                refusal = too_deep(site)
+            except BadModel as error:
+                raise error.at(path=place.path, file=self.outcome.model.file) from error
+            except PassesError:
+                raise
+            except Exception as error:  # whatever the code of another package may raise
+                if rule.is_built_in:
+                    raise
+                failed = f"the rule {rule.name!r} failed at {site.path}"
+                raise BrokenRule(f"{failed}: {type(error).__name__}: {error}") from error
+            spent[rule.name] = spent.get(rule.name, 0.0) + time.monotonic() - started
+            if refusal is not None:
+                self.outcome.refused.append(Refusal(rule, _original(place), refusal))
             if edit is not None:
+                if self.options.only:
+                    hand_on(place.node, edit.nodes)
                 self.outcome.rewritten.append(Rewritten(rule, place.scope, place.index, edit))
                 return edit
         return None
-
-    def _apply(self, rule: Rule, place: Place) -> Edit | None:
-        try:
-            edit = self._fitting(rule, place)
-            if why := self.options.left_out.get((rule.name, place.path)):
-                raise Refused(*why, [place.path])
-        except NothingToDo:
-            return None
-        except Refused as refused:
-            self.outcome.refused.append(Refusal(rule, _original(place), refused))
-            return None
-        except ChosenByCaller as error:
-            if not rule.optional:
-                reason = Refused("attribute-reference", error.sentence, [place.path])
-                self.outcome.refused.append(Refusal(rule, _original(place), reason))
-            return None
-        except BadModel as error:
-            raise error.at(path=place.path, file=self.outcome.model.file) from error
-        if self.options.only:
-            hand_on(place.node, edit.nodes)
-        return edit
-
-    def _fitting(self, rule: Rule, place: Place) -> Edit:
-        """The Edit of a rule, without what onnxruntime fails on.
-
-        Raises:
-            Refused: the rule's own refusal; `too-deep` where no file could hold the Edit.
-            BrokenRule: it failed, or returned something else.
-        """
-        site = self._site(place)
-        try:
-            proven = edit = _edit(rule, site)
-            for without_trap in _TRAPS:
-                edit = without_trap(site, edit)
-        except DecodeError as error:  # protobuf copies no message that is nested too deeply
-            raise too_deep(site) from error
-        # a proof covers only what the rule wrote
-        edit = edit if edit is proven else replace(edit, claim=replace(edit.claim, proof=""))
-        return fitting_depth(site, edit)
 
     def _site(self, place: Place) -> Site:
         return Site(
@@ -296,17 +294,8 @@ class Sweep:
         )
 
 
-def _edit(rule: Rule, site: Site) -> Edit:
-    """The Edit that a rule returns; raises what `Sweep._fitting` raises."""
-    try:
-        edit = rule.rewrite(site)
-    except (Refused, NothingToDo, PassesError, DecodeError):
-        raise
-    except Exception as error:  # whatever the code of another package may raise
-        if rule.is_built_in:
-            raise
-        sentence = f"the rule {rule.name!r} failed at {site.path}: {type(error).__name__}: {error}"
-        raise BrokenRule(sentence) from error
+def _checked(edit: Edit, rule: Rule, site: Site) -> Edit:
+    """What a rule returned, if that is an Edit. Raises BrokenRule."""
     if not isinstance(edit, Edit):
         raise BrokenRule(f"the rule {rule.name!r} returned {edit!r} at {site.path}, not an Edit")
     for node in edit.nodes:
@@ -316,6 +305,73 @@ def _edit(rule: Rule, site: Site) -> Edit:
     return edit
 
 
+def _without_traps(site: Site, proven: Edit) -> Edit:
+    """An Edit without what onnxruntime fails on; a proof covers only what the rule wrote.
+
+    Raises:
+        Refused: `too-deep` where no file could hold it.
+    """
+    edit = proven
+    for without_trap in _TRAPS:
+        edit = without_trap(site, edit)
+    edit = edit if edit is proven else replace(edit, claim=replace(edit.claim, proof=""))
+    return fitting_depth(site, edit)
+
+
 def _original(place: Place) -> Place:
     """The same place in the original model."""
     return Place(place.scope.owner.node[place.index], place.index, place.scope)
+
+
+def splice(
+    owner: Owner, edits: Mapping[int, Edit], constants: Mapping[str, TensorProto]
+) -> dict[int, int]:
+    """Rebuild a node list with the Edits in place of their nodes, add the constants, and drop the
+    types of values that are gone.
+
+    Returns where each Edit begins.
+    """
+    nodes: list[NodeProto] = []
+    starts: dict[int, int] = {}
+    covered = {index for edit in edits.values() for index in edit.covered}
+    for index, node in enumerate(owner.node):
+        edit = edits.get(index)
+        if edit is None and index not in covered:
+            nodes.append(node)
+        if edit is not None:
+            starts[index] = len(nodes)
+            nodes.extend(edit.nodes)
+            owner.value_info.extend(edit.value_info)
+            if isinstance(owner, GraphProto):
+                owner.quantization_annotation.extend(edit.annotations)
+    if isinstance(owner, GraphProto):
+        owner.initializer.extend(constants.values())
+    else:
+        nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
+        starts = {index: start + len(constants) for index, start in starts.items()}
+    _name_apart(nodes, [node for edit in edits.values() for node in edit.nodes])
+    gone = {name for index in covered for name in owner.node[index].output}
+    del owner.node[:]
+    owner.node.extend(nodes)
+    if covered:
+        gone.difference_update(name for node in nodes for name in node.output)
+        kept = [value for value in owner.value_info if value.name not in gone]
+        replace_all(owner.value_info, kept)
+    return starts
+
+
+def _name_apart(nodes: Sequence[NodeProto], made: Sequence[NodeProto]) -> None:
+    """Give the nodes of Edits unique names, which onnxruntime requires within a graph."""
+    named = [node for node in made if node.name]
+    if not named:
+        return
+    new = {id(node) for node in made}
+    names = Names(node.name for node in nodes if id(node) not in new)
+    for node in named:
+        node.name = names.fresh(node.name)
+
+
+def _constant_node(tensor: TensorProto) -> NodeProto:
+    """A constant for a function, which has no initializers."""
+    value = named(tensor, "")  # onnx's text format cannot read back a name here
+    return helper.make_node("Constant", [], [tensor.name], value=value)

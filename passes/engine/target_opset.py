@@ -47,7 +47,7 @@ def check_reachable(model: Model, asked: int | None, release: Release | None) ->
     Raises:
         TooNew: it is.
     """
-    newest = model.newest_opset
+    asked, newest = loadable(model, asked, release), model.newest_opset
     if asked is not None and newest > asked:
         limit = f"{release} loads opset {asked}" if release else f"opset {asked} was asked for"
         if release is not None and asked < release.opset:

@@ -17,9 +17,8 @@ from passes.analysis.bodies import body_facts
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.choices import Batch, RuleOptions
 from passes.commands.rewriting import Optimize
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import load_rules, rule
-from passes.engine.schedules import SCHEDULES, UPGRADE
+from passes.commands.schedules import SCHEDULES, UPGRADE
+from passes.engine.rewriting import Engine
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import BadModel, ChosenByCaller, nearest
 from passes.inspection.inspection import VERSION, Answer, Group, Inspection, Slice, Value
@@ -37,7 +36,7 @@ from passes.onnxruntime.releases import Release
 from passes.operators.table import where
 from passes.reports.advice import optimizing
 from passes.reports.report import Advice, Size
-from passes.rule import Site
+from passes.rule import Site, load_rules, rule_named
 from passes.session import Source, loaded
 from passes.types.signature import describe_type
 from passes.types.value_types import INFERRED
@@ -68,7 +67,7 @@ class WantedGroups:
     def rules(self) -> Sequence[str]:
         """The rules that are asked. Raises UnknownRule where there is none of that name."""
         if self.rule is not None:
-            return [rule(self.rule).name]
+            return [rule_named(self.rule).name]
         return rules_of(SCHEDULES if self.every_rule or self.code is not None else _MAIN)
 
     def of(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
+from passes.errors import NotProduced
 from passes.ir.versions import OLDEST_OPSET
 from passes.reports.json_values import document
 from passes.reports.report import Record
 from passes.reports.words import and_more
-from passes.session import Session, Source, loaded
+from passes.session import Source, loaded
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ def find_lowest(source: Source, options: RuleOptions) -> Lowest:
     own = model.newest_opset
     steps = []
     for opset in range(own - 1, OLDEST_OPSET - 1, -1):
-        report = Session(SCHEDULES["convert"], opset, options, None).foresee(model, found)
+        try:
+            report = Pass(SCHEDULES["convert"], opset, options).outcome(model, model, found).report
+        except NotProduced as error:
+            report = error.report
         refusals = [record for record in report.refusals if not record.optional]
         steps.append(Step(opset, refusals, report.failure))
     return Lowest(model.file, own, steps)

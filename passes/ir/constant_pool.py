@@ -15,8 +15,8 @@ from passes.ir import scope as scoping
 from passes.ir.constants import constant_tensor
 from passes.ir.external_data import ExternalTensor
 from passes.ir.scope import Owner
+from passes.ir.site import Site, Slot
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.rule import Site, Slot
 
 _IN_FRONT = -1  # the place of initializers among the nodes
 _SAMPLE = 64  # bytes that distinguish most weights of one shape

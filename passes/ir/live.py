@@ -124,3 +124,21 @@ def keep_nodes(graph: scoping.Owner, nodes: Iterable[NodeProto]) -> None:
     if isinstance(graph, GraphProto):
         annotations, gone = graph.quantization_annotation, had - known
         replace_all(annotations, [one for one in annotations if one.tensor_name not in gone])
+
+
+def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
+    """Drop those of the named initializers, which no node reads, that nothing else reads and no
+    caller can feed.
+
+    `listed`: the graph is of IR 3, where initializers are inputs too, but constant.
+    """
+    unread = names - set(scoping.output_names(graph))
+    if not listed:
+        unread.difference_update(scoping.input_names(graph))
+    annotations = graph.quantization_annotation
+    for declared in annotations:
+        if declared.tensor_name not in unread:
+            unread.difference_update(scoping.parameters_of([declared]))
+    if unread:
+        scoping.drop_constants(graph, unread)
+        replace_all(annotations, [one for one in annotations if one.tensor_name not in unread])

@@ -14,9 +14,9 @@ from passes.ir.scope import Scope
 from passes.loops.form import LoopForm
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
+from passes.types.dtypes import is_float
 from passes.types.value_types import dims_of
 from passes.verify.executor import Feeds
-from passes.verify.inputs.arrays import is_float
 
 #: The largest part of a state that a decay takes away.
 _LOST = 0.1

@@ -18,7 +18,7 @@ from passes.ir.places import is_loop
 from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
 from passes.measuring.in_use import in_use
-from passes.measuring.measured import Measured, Row, Timing
+from passes.reports.measured import Measured, Row, Timing
 from passes.rule import Site
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from passes.proving.terms.integers import polynomial
-from passes.proving.terms.term import Term, subterms
+from passes.proving.terms.term import Term, polynomial, subterms
 from passes.types import signature
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
-from passes.verify.inputs.arrays import IntStyle, Manner, Style, is_float
+from passes.verify.inputs.arrays import IntStyle, Manner, Style
 from passes.verify.inputs.drawer import Case, why_not
 
 #: A size, by its name or by its input and axis; or the number that an input holds.

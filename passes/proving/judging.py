@@ -11,8 +11,8 @@ from passes.proving.certificates.guide import Choices
 from passes.proving.drawn.proving import at_sizes
 from passes.proving.draws import cases_of
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.proof import Proof
 from passes.proving.prover import Attempt, attempt
+from passes.reports.proof import Proof
 from passes.verify.compare.ledger import in_short
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds

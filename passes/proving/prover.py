@@ -24,13 +24,11 @@ from passes.proving.draws import NO_CLUES, Clues
 from passes.proving.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
 from passes.proving.loops.relations import Relations
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.proof import Proof
-from passes.proving.scope import Scope
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable, parameter
 from passes.proving.terms.conditions import MOST_PARTS
-from passes.proving.terms.formula import difference, formula
-from passes.proving.terms.term import OutOfTime, Term, subterms
+from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
+from passes.reports.proof import Proof, Scope
 from passes.types import signature
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection

@@ -16,9 +16,8 @@ from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_of
 from passes.commands.rewriting import Optimize
-from passes.errors import PassesError
+from passes.errors import NotProduced, PassesError
 from passes.ir.model import Model
-from passes.not_produced import NotProduced
 from passes.reports.report import Advice, Record, Report
 from passes.session import Result, Source
 from passes.targets.deciding import deciding

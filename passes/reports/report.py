@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from passes.choices import LIFTED_BY, Lifts
-from passes.engine.site import TOO_OLD
 from passes.errors import count
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
-from passes.measuring.measured import Measured
-from passes.proving.proof import Proof
+from passes.ir.site import TOO_OLD
 from passes.reports.json_values import document
+from passes.reports.measured import Measured
+from passes.reports.proof import Proof
 from passes.reports.words import and_more
 from passes.rule import Edit
-from passes.verify.compare.coverage import untested
-from passes.verify.compare.verdicts import Tried, Verification
 from passes.writing.purposes import Extra
 
 if TYPE_CHECKING:
@@ -40,6 +37,25 @@ _LOOPS = frozenset({"Loop", "Scan"})
 Confidence = Literal["measured", "stated", "source", "inferred"]
 #: What becomes of a node that a target does not take as it is.
 Otherwise = Literal["refuses", "answers wrongly"]
+
+
+#: What became of a case in an executor. `compared`: both sides answer and agree. `crossed`: only
+#: the rewritten model answers here, and agrees with the reference executor's original. `refined`:
+#: the rewritten model answers where the original fails, as it may.
+Status = Literal["compared", "crossed", "both failed", "refined", "not run", "mismatch"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The result of one case in one executor: the `status` of its trial, a `sentence` if it shows
+    no agreement, its `inputs` in short, and the `worst` element if floats differ."""
+
+    executor: str
+    case: str
+    status: Status
+    sentence: str = ""
+    inputs: str = ""
+    worst: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,27 +84,6 @@ class Checked:
     cases: Sequence[Tried] = field(default=(), repr=False)
     seconds: float = field(default=0.0, compare=False)
 
-    @classmethod
-    def of(cls, verification: Verification) -> Checked:
-        """The short form of a verification."""
-        tallies = verification.tallies.items()
-        return cls(
-            verification.verdict,
-            verification.reason,
-            {name: tally.compared for name, tally in tallies},
-            {name: tally.crossed for name, tally in tallies if tally.crossed},
-            _finite(verification.errors.absolute),
-            _finite(verification.errors.relative),
-            _finite(verification.errors.ulp),
-            verification.errors.alike.name.lower(),
-            verification.cut,
-            verification.notes,
-            [untested(did, path) for (_, did), path in verification.unreached.items()],
-            excuses=verification.excuses,
-            cases=verification.cases,
-            seconds=round(verification.seconds, 3),
-        )
-
     @property
     def summary(self) -> str:
         """What was compared, and how alike it is, or why it is not verified."""
@@ -110,11 +105,6 @@ class Checked:
             case "mismatch":
                 return f"differs: {self.reason}"
         return f"{self.verdict} ({self.reason})"
-
-
-def _finite(error: float) -> float:
-    """An error as JSON can hold it: the difference of doubles may be infinite."""
-    return min(float(error), sys.float_info.max)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED, USAGE, End, count
-from passes.proving.proof import Proof
 from passes.reports.json_values import as_json, read_as
+from passes.reports.proof import Proof
 from passes.reports.report_file import ReportFile
 
 if TYPE_CHECKING:

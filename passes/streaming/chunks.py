@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
+from passes.errors import MISMATCH, NOT_PRODUCED, Disagreement, PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.not_produced import Disagreement
 from passes.operators.cells import RECURRENT, CellInputs
 from passes.streaming.observed import sizes_of
 from passes.streaming.plan import Plan

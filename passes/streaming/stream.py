@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto, helper
 
-from passes.chain import Chain
 from passes.check import check_outcome
 from passes.choices import Assumption, RuleOptions, Verifying
-from passes.engine.finish import drop_unread
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.live import live
+from passes.ir.live import drop_unread, live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
@@ -120,11 +119,8 @@ def _with_scans(source: Source, judge: Judge, *, each: bool) -> Model:
     assume = (Assumption.non_empty,)  # a chunk has a frame
     verifying = Verifying(judge.executor, budget=judge.budget, seed=judge.seed, assume=assume)
     # what a loop carries unchanged is no state
-    commands = [
-        Session(SCHEDULES[name], options=RuleOptions(assume=assume), verifying=verifying)
-        for name in names
-    ]
-    return Model(Chain(commands).run(source).model, model.path)
+    passes = [Pass(SCHEDULES[name], options=RuleOptions(assume=assume)) for name in names]
+    return Model(Session(passes, verifying).run(source).model, model.path)
 
 
 def _axes_of(model: Model, path: str) -> str:
@@ -321,7 +317,7 @@ def _fixed(proto: ModelProto, plan: Plan) -> ModelProto:
             dims[port.time_axis].dim_value = plan.chunk // port.every + later
     # what it does is compared with the whole afterwards
     options = RuleOptions(assume=tuple(Assumption))
-    return Session(SCHEDULES["simplify"], options=options, verifying=None).run(proto).model
+    return Session([Pass(SCHEDULES["simplify"], options=options)], None).run(proto).model
 
 
 def _declared(name: str, state: State, before: Sequence[str] = ()) -> ValueInfoProto:

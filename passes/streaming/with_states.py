@@ -16,7 +16,7 @@ from passes.loops.form import Collected, LoopForm
 from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, CellInputs, X
 from passes.streaming.frame_by_frame import END
 from passes.streaming.plan import Flow, Frames, Reason
-from passes.streaming.streamer import Slot, Streamer, streamed
+from passes.streaming.streamer import NodeState, Streamer, streamed
 from passes.writing import spelling
 from passes.writing.guards import guarded
 
@@ -87,7 +87,7 @@ def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
     return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
 
 
-def _if_any(at: Streamer, x: str, slot: Slot) -> str:
+def _if_any(at: Streamer, x: str, slot: NodeState) -> str:
     """The state, or a failure of the model where there is no frame or no row: onnxruntime ends the
     process, or gives states that were never written."""
     write = at.author
@@ -130,7 +130,7 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return flows
 
 
-def _with_each(form: LoopForm, slots: Sequence[Slot], fresh: Callable[[str], str]) -> LoopForm:
+def _with_each(form: LoopForm, slots: Sequence[NodeState], fresh: Callable[[str], str]) -> LoopForm:
     """A loop that collects its states, too, under the names of the slots."""
     body, collected = copied(form.body), [*form.collected]
     types = {value.name: value.type for value in body.output}

@@ -12,7 +12,7 @@ from onnx import NodeProto, TypeProto
 
 from passes.ir.operators import op_of
 from passes.ir.protos import changed
-from passes.rule import Refused
+from passes.ir.site import Refused
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows import Rows
 from passes.writing import spelling

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.engine.as_computed import as_computed
+from passes.engine.full_check import as_computed
 from passes.ir import scope
 from passes.ir.model import Model
 from passes.types import signature

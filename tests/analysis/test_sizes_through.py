@@ -10,8 +10,8 @@ import pytest
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import Reading, ints_of
 from passes.analysis.sizes.sizes_through import size_through
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, as_text, assert_refused, assert_rewrite
 from tests.written import changed
@@ -194,6 +194,6 @@ def test_a_branch_that_never_runs_may_lack_an_axis() -> None:
             p = Squeeze (z, axes)
         }, else_branch = as_it_is () => (q) { q = Identity (z) }>
     }""")
-    result = Session(SCHEDULES["declare-shapes"], None, RuleOptions(), None).run(model)
+    result = Session([Pass(SCHEDULES["declare-shapes"])], None).run(model)
     assert "=> ( p)" in as_text(result.model)
     assert "=> (float[2,?] q)" in as_text(result.model)

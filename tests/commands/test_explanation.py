@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passes.commands.explanation import SESSION_CODES, explanation
-from passes.engine.plugins import load_rules
+from passes.rule import load_rules
 
 
 def test_a_rule_is_explained_by_its_docstring() -> None:

@@ -10,8 +10,9 @@ import pytest
 import passes
 from passes.commands.registry import UnknownCommand
 from passes.commands.rewriting import Lower, Unroll
+from passes.engine.outcome import Outcome, Pass
+from passes.errors import Mismatch, NotProduced
 from passes.ir.scope import walk_model
-from passes.not_produced import Mismatch, NotProduced
 from passes.testing import as_model
 from tests.written import changed
 
@@ -63,11 +64,9 @@ def test_a_command_that_refuses_stops_the_pipeline() -> None:
 
 
 def test_a_wrong_rewrite_of_a_later_command_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from passes.session import Outcome, Session
+    right = Pass.outcome
 
-    right = Session.outcome
-
-    def wrong(self: Session, *arguments: Any) -> Outcome:
+    def wrong(self: Pass, *arguments: Any) -> Outcome:
         made = right(self, *arguments)
         if self.schedule.name == "lower":
             for place in walk_model(made.proto):
@@ -75,7 +74,7 @@ def test_a_wrong_rewrite_of_a_later_command_is_a_mismatch(monkeypatch: pytest.Mo
                     place.node.op_type = "Sub"
         return made
 
-    monkeypatch.setattr(Session, "outcome", wrong)
+    monkeypatch.setattr(Pass, "outcome", wrong)
     with pytest.raises(Mismatch):
         passes.Pipeline(["upgrade", "lower"]).run(as_model(SUM))
 

@@ -23,10 +23,10 @@ from steps_taken import proved, recorded
 
 from passes.converters import opset as rule
 from passes.converters.stamp import ir_version_for, stamp
-from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.site import Memory
 from passes.rule import Edit, NothingToDo, Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of

@@ -8,10 +8,12 @@ import onnx
 import pytest
 
 from passes.choices import RuleOptions
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
+from passes.errors import NotProduced
 from passes.ir import scope as scoping
-from passes.session import NotProduced, Session
+from passes.rule import load_rules
+from passes.session import Session
 from passes.testing import assert_refused, assert_rewrite, options_of
 from tests.written import changed
 
@@ -37,7 +39,9 @@ def model(body: str, *, ragged: bool = False) -> str:
 def strategy(text: str | onnx.ModelProto, opset: int = 21, **options: str) -> str:
     """What the report says of the only Scan; nothing is executed."""
     proto = onnx.parser.parse_model(text) if isinstance(text, str) else text
-    report = Session(SCHEDULES["upgrade"], opset, options_of(options), None).run(proto).report
+    report = (
+        Session([Pass(SCHEDULES["upgrade"], opset, options_of(options))], None).run(proto).report
+    )
     (record,) = [one for one in report.records if one.rule == "scan-8"]
     return record.note
 
@@ -115,7 +119,7 @@ def test_every_golden_model_through_every_strategy(path: Path, batch: str) -> No
 def refusals(before: onnx.ModelProto, batch: str) -> set[str]:
     """The codes with which a strategy refuses a model."""
     try:
-        Session(SCHEDULES["upgrade"], 26, RuleOptions(batch=batch), None).run(before)
+        Session([Pass(SCHEDULES["upgrade"], 26, RuleOptions(batch=batch))], None).run(before)
     except NotProduced as error:
         return {record.code for record in error.report.refusals}
     return set()

@@ -12,8 +12,8 @@ import pytest
 from onnx import GraphProto, ModelProto, numpy_helper
 
 import passes
+from passes.errors import Mismatch
 from passes.ir.scope import walk_model
-from passes.session import Mismatch
 from passes.testing import as_model, assert_rewrite
 from passes.verify.executor import ModelFailed
 from passes.verify.installed import OnnxRuntimeExecutor

@@ -15,8 +15,8 @@ import schema_page
 
 from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
-from passes.engine.plugins import load_rules
 from passes.onnxruntime.releases import RELEASES
+from passes.rule import load_rules
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from onnx import ModelProto, helper, numpy_helper
 
 from passes import rule as rules
 from passes.choices import RuleOptions
-from passes.engine.fixpoint import Engine, NotConverging, settle
 from passes.engine.full_check import Invalidated
+from passes.engine.rewriting import Engine, NotConverging, rewrite
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
 from passes.errors import BadModel
@@ -353,23 +354,34 @@ def test_rules_that_undo_each_other_are_an_error() -> None:
 # -- phases -----------------------------------------------------------------------------------
 
 
-def settled(renamings: dict[str, str]) -> list[tuple[str, int]]:
+#: Runs phases, and returns their names, with how much each rewrote.
+Settled = Callable[[dict[str, str]], list[tuple[str, int]]]
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> Settled:
     """The phases that ran, each of a rule that gives an op another name, and what they rewrote."""
-    ran: list[tuple[str, int]] = []
 
-    def run(phase: Phase, model: Model) -> list[Round]:
-        rule = a_rule(phase.name, renaming(renamings[phase.name]))
-        rounds = Engine([rule]).fixpoint(model)
-        ran.append((phase.name, sum(len(round_.rewritten) for round_ in rounds)))
-        return rounds
+    def run(renamings: dict[str, str]) -> list[tuple[str, int]]:
+        for op, name in renamings.items():
+            monkeypatch.setitem(rules.RULES, op, a_rule(op, renaming(name), op))
+        phases = [Phase(op, (op,)) for op in renamings]
+        model = Model(onnx.parser.parse_model(NESTED))
+        rounds = rewrite(model, [phases], None, RuleOptions())
+        assert rounds[-1].after.proto is rounds[-1].proto
+        ran: list[tuple[str, int]] = []
+        for round_ in rounds:
+            (name,), count = round_.rules, len(round_.rewritten)
+            if ran and ran[-1][0] == name:
+                ran[-1] = (name, ran[-1][1] + count)
+            else:
+                ran.append((name, count))
+        return ran
 
-    phases = [Phase(op, ()) for op in renamings]
-    rounds = settle(phases, Model(onnx.parser.parse_model(NESTED)), run)
-    assert rounds[-1].after.proto is rounds[-1].proto
-    return ran
+    return run
 
 
-def test_the_first_phase_that_may_find_something_runs_until_none_does() -> None:
+def test_the_first_phase_that_may_find_something_runs_until_none_does(settled: Settled) -> None:
     assert settled({"Neg": "Exp", "Abs": "Exp"}) == [("Neg", 2), ("Abs", 1), ("Neg", 0)]
     assert settled({"Exp": "Cos", "Abs": "Exp", "Cos": "Sin"}) == [
         *(("Exp", 0), ("Abs", 1), ("Exp", 1), ("Abs", 0)),
@@ -377,7 +389,7 @@ def test_the_first_phase_that_may_find_something_runs_until_none_does() -> None:
     ]
 
 
-def test_phases_that_undo_each_other_are_told() -> None:
+def test_phases_that_undo_each_other_are_told(settled: Settled) -> None:
     with pytest.raises(NotConverging, match="the phase 'Neg' still changes the model"):
         settled({"Neg": "Abs", "Abs": "Neg"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from tests.instruments.generate.choices import Choices

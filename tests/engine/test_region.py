@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from passes.engine.fixpoint import Engine
 from passes.engine.region import CannotCut, Region, cut
+from passes.engine.rewriting import Engine
 from passes.engine.rounds import Round
 from passes.ir import scope
 from passes.ir.model import Model

@@ -7,11 +7,10 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.opset import considers, rewrite
-from passes.engine.fixpoint import Engine
+from passes.engine.rewriting import Engine
 from passes.engine.rounds import Round
-from passes.engine.template import Filled, Template, Templated
 from passes.ir.model import Model
-from passes.rule import Edit, Rule, Site
+from passes.rule import Edit, Filled, Rule, Site, Template, Templated
 
 NEGATED = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto
 
 import passes
-from passes.session import NotVerified
+from passes.errors import NotVerified
 from passes.verify import installed as worker
 
 pytestmark = pytest.mark.skipif(

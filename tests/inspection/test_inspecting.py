@@ -13,7 +13,8 @@ from onnx import ModelProto, parser
 import passes
 from passes import Inspection
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.errors import BadModel
 from passes.inspection.inspecting import WantedGroups, inspect_model
 from passes.inspection.inspection import Answer, Group, Slice, Value
@@ -260,5 +261,5 @@ def test_a_loop_whose_form_callers_choose_is_shown_and_left_alone(attributes: st
     assert (loop.pattern, loop.trip_counts) == ("my.run/scan_0", ("?",))
     assert loop.unreadable.endswith("of Scan is 'chosen' of the function, which its callers choose")
     for command in ("optimize", "hoist", "raise", "simplify", "unroll"):
-        result = Session(SCHEDULES[command], None, RuleOptions(), None).run(model)
+        result = Session([Pass(SCHEDULES[command])], None).run(model)
         assert result.model == model, command

@@ -19,11 +19,10 @@ import onnx
 from onnx import ModelProto
 
 import passes
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES, UPGRADE
-from passes.errors import PassesError
+from passes.commands.schedules import SCHEDULES, UPGRADE
+from passes.errors import NotProduced, PassesError
 from passes.ir.versions import SCAN_8
-from passes.not_produced import NotProduced
+from passes.rule import load_rules
 from passes.session import Result
 from tests.instruments.outputs import COMMANDS
 from tests.instruments.soak.commands import Command

@@ -20,15 +20,15 @@ import onnx
 
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.commands.explanation import LOOP_PARTS
-from passes.engine.plugins import load_rules
-from passes.engine.schedules import SCHEDULES
-from passes.errors import PassesError
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
+from passes.errors import NotProduced, PassesError
 from passes.ir.operators import op_of
 from passes.ir.places import holds_graphs, inner_nodes, subgraphs
 from passes.ir.scope import captures
 from passes.loops.form import Kind, LoopForm
-from passes.rule import RULES, Edit, Refused, Rule, Site
-from passes.session import NotProduced, Session
+from passes.rule import RULES, Edit, Refused, Rule, Site, load_rules
+from passes.session import Session
 from passes.testing import options_of as typed
 from tests.test_golden import BEFORE, REFUSED, options_of, target_of
 
@@ -114,7 +114,7 @@ def answers(path: Path) -> list[Answer]:
     schedule, options = SCHEDULES[path.parent.name], typed(options_of(model))
     rules = {name: noting(rule) for name, rule in load_rules().items()}
     with patch.dict(RULES, rules), suppress(NotProduced):
-        Session(schedule, target_of(path), options, None).run(model)
+        Session([Pass(schedule, target_of(path), options)], None).run(model)
     return found
 
 

@@ -22,9 +22,8 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from passes.engine.schedules import SCHEDULES
-from passes.errors import PassesError
-from passes.session import NotProduced
+from passes.commands.schedules import SCHEDULES
+from passes.errors import NotProduced, PassesError
 from tests.instruments.soak.commands import Command
 
 FOLDER = Path(__file__).parents[2] / "golden_models"

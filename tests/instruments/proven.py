@@ -19,8 +19,8 @@ from passes.choices import RuleOptions
 from passes.ir.model import Model
 from passes.proving.drawn.proving import at_sizes
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.proof import Proof
 from passes.proving.prover import prove
+from passes.reports.proof import Proof
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER, PAGE = ROOT / "golden_models", ROOT / "docs" / "trust.md"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from passes.engine.plugins import load_rules
 from passes.ir.operators import op_of
 from passes.ir.scope import walk_model
+from passes.rule import load_rules
 from tests.instruments.fired import FOLDER, READY, alone, commands, fired, models
 
 #: For each rule a model, and the command by which it fires.

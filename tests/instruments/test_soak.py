@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
 from tests.instruments.forked import Death, Limits, forked
 from tests.instruments.generate.choices import Choices
 from tests.instruments.generate.model import Generated, generate

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from passes.measuring.measured import Measured, Row, Timing
+from passes.reports.measured import Measured, Row, Timing
 
 
 def row(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
@@ -76,7 +76,7 @@ def test_what_bodies_read_before_stays() -> None:
         SCAN, {"t = Add (s, e)": "m = ReduceSum <keepdims = 0> (x) n = Add (s, e) t = Add (m, n)"}
     )
     before = as_model(captured)
-    result = Session(SCHEDULES["lower"], 21, RuleOptions(), None).run(before)
+    result = Session([Pass(SCHEDULES["lower"], 21)], None).run(before)
     assert gathered(result.model) == []
 
 

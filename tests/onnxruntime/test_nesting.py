@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
 from passes.bodies.few_iterations import starts
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.onnxruntime.bodies import MOST, depth_below
@@ -70,7 +70,7 @@ def _body(levels: int, held: TypeProto) -> GraphProto:
 )
 def test_what_no_file_could_hold_is_refused(pipeline: str, levels: int) -> None:
     """A raised Loop stands in an If of its own; `optimize` raises only those outside of others."""
-    result = Session(SCHEDULES[pipeline], None, RuleOptions(), None).run(nested(levels))
+    result = Session([Pass(SCHEDULES[pipeline])], None).run(nested(levels))
     refused = [refusal for refusal in result.report.refusals if refusal.code == "too-deep"]
     assert refused
     assert "protobuf reads 100 levels of messages" in refused[0].sentence
@@ -78,9 +78,7 @@ def test_what_no_file_could_hold_is_refused(pipeline: str, levels: int) -> None:
 
 
 def test_loops_with_room_for_their_ifs_are_raised() -> None:
-    report = (
-        Session(SCHEDULES["raise"], None, RuleOptions(), None).run(nested(_DEEPEST // 2)).report
-    )
+    report = Session([Pass(SCHEDULES["raise"])], None).run(nested(_DEEPEST // 2)).report
     assert not [refusal for refusal in report.refusals if refusal.code == "too-deep"]
 
 
@@ -91,7 +89,7 @@ def test_loops_with_room_for_their_ifs_are_raised() -> None:
 def test_the_deepest_file_is_taken(pipeline: str, tmp_path: Path) -> None:
     path = tmp_path / "deep.onnx"
     path.write_bytes(nested(_DEEPEST).SerializeToString())
-    result = Session(SCHEDULES[pipeline], None, RuleOptions(), None).run(Model.load(path).proto)
+    result = Session([Pass(SCHEDULES[pipeline])], None).run(Model.load(path).proto)
     ModelProto.FromString(result.model.SerializeToString())
 
 
@@ -121,7 +119,7 @@ def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
 def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object]) -> None:
     """What is written grows with the depth, and does not double at every level."""
     results = [
-        Session(SCHEDULES[pipeline], None, options_of(options), None).run(nested(levels))
+        Session([Pass(SCHEDULES[pipeline], options=options_of(options))], None).run(nested(levels))
         for levels in (8, 9)
     ]
     sizes = [result.report.sizes[1].nodes for result in results]

@@ -10,8 +10,7 @@ import pytest
 
 from passes.ir.model import Model
 from passes.proving.drawn.proving import prove_at_sizes
-from passes.proving.proof import Proof
-from passes.proving.scope import Draw, Scope
+from passes.reports.proof import Draw, Proof, Scope
 from tests.instruments.mutants.outcomes import Pair, pairs
 from tests.instruments.proven import golden_pairs, prove_in_turn, sides
 from tests.proving.test_false_proofs import FALSE_PROOFS

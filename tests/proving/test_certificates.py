@@ -15,9 +15,9 @@ import onnx.parser
 import pytest
 
 import passes
-from passes.chain import CannotCertify
 from passes.choices import CERTIFICATE
 from passes.ir.model import Model
+from passes.proving.asked import CannotCertify
 from passes.proving.certificates import certificate
 from passes.proving.certificates.certificate import BadCertificate, Certificate, digest
 from passes.proving.certificates.guide import Choices, DoesNotHold

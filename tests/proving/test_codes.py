@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from passes.commands.explanation import explanation
-from passes.proving.proof import CODES
+from passes.reports.proof import CODES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "proof.md"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import onnx.parser
 import pytest
 from onnx import ModelProto
 
 import passes
-from passes.check import Survey
 from passes.choices import Proving, Verifying
 from passes.commands.rewriting import Lower
-from passes.engine.schedules import SCHEDULES
-from passes.ir.model import Model
-from passes.session import Outcome, Session
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Outcome, Pass
+from passes.session import Session
 from tests.proving.test_draws import HEAD, wrong
 
 SUM = """(float[T,2] x, float[2] h) => (float[2] y) {
@@ -27,29 +26,23 @@ def parsed(graph: str) -> ModelProto:
     return onnx.parser.parse_model(HEAD + graph)
 
 
-class Wrong(Session):
-    """A session with an outcome that is wrong at rare sizes."""
+class Wrong(Pass):
+    """A command with an outcome that is wrong at rare sizes."""
 
-    def outcome(
-        self,
-        original: Model,
-        model: Model,
-        found: Survey,
-        left_out: Mapping[tuple[str, str], str],
-    ) -> Outcome:
-        made = super().outcome(original, model, found, left_out)
+    def outcome(self, *arguments: Any) -> Outcome:
+        made = super().outcome(*arguments)
         _, after = wrong("a failure of a body that need not run")
         return replace(made, proto=parsed(after))
 
 
 def test_what_a_proof_leaves_open_is_drawn_when_a_rewrite_is_verified() -> None:
     before, _ = wrong("a failure of a body that need not run")
-    session = Wrong(SCHEDULES["simplify"], verifying=Verifying("reference"))
+    session = Session([Wrong(SCHEDULES["simplify"])], Verifying("reference"))
     checked = session.run(parsed(before)).report.checked
     assert checked is not None
     assert checked.verdict == "verified"
     with pytest.raises(passes.Mismatch, match="sought by the proof") as raised:
-        replace(session, proving=Proving()).run(parsed(before))
+        replace(session, proving=[Proving()]).run(parsed(before))
     assert raised.value.report.proof is not None
     assert raised.value.report.proof.code == "fails"
 

@@ -64,7 +64,7 @@ def test_a_verdict_in_short() -> None:
         notes=("one is slow",),
         cut=("large",),
     )
-    checked = Checked.of(verification)
+    checked = verification.short
     assert checked.compared == {"reference": 12, "onnxruntime": 3}
     assert checked.crossed == {"onnxruntime": 6}
     assert (checked.max_absolute_error, checked.max_ulp_error) == (1e-6, 2.0)
@@ -247,7 +247,7 @@ def test_json_holds_everything_and_is_the_same_each_time() -> None:
 
 def test_json_of_an_infinite_error_is_json() -> None:
     """The difference of two large doubles."""
-    checked = Checked.of(Verification("mismatch", "", errors=Errors(math.inf, 2.0, math.inf)))
+    checked = Verification("mismatch", "", errors=Errors(math.inf, 2.0, math.inf)).short
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")

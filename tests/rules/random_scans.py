@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from passes.session import NotVerified
+from passes.errors import NotVerified
 from passes.testing import assert_rewrite
 
 #: Each writes `{out}`, a float[2,3], from other values of that type, captures and constants.

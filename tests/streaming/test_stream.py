@@ -15,7 +15,7 @@ import passes
 from passes.errors import WrongUsage
 from passes.streaming.chunks import Judge, NotCompared, NotSame, Streamed
 from passes.streaming.plan import KEY, CannotStream, Plan
-from passes.streaming.streamer import Slot, Streamer
+from passes.streaming.streamer import NodeState, Streamer
 from passes.verify.executor import Value
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -368,7 +368,7 @@ def test_states_after_every_frame_are_rolled_back_to(text: str) -> None:
 
 
 def test_a_state_of_the_wrong_frame_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Streamer, slot: Slot, joined: str, *_: object) -> None:
+    def wrong(self: Streamer, slot: NodeState, joined: str, *_: object) -> None:
         first = self.author.op("Slice", joined, *map(self.author.ints, (0, 1, slot.axis)))
         self.author.op("Unsqueeze", first, self.author.ints(0), outputs=[slot.each])
 

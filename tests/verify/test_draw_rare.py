@@ -10,9 +10,10 @@ import pytest
 from onnx import ModelProto, TensorProto, parser
 
 from passes.types import signature
+from passes.types.dtypes import numpy_dtype
 from passes.verify.compare.arithmetic import recurs
 from passes.verify.executor import Array
-from passes.verify.inputs.arrays import Manner, Style, array, numpy_dtype
+from passes.verify.inputs.arrays import Manner, Style, array
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.uses import are_data, are_indices, are_numbers, are_trips, uses_of

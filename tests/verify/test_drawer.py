@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper, parser
 
-from passes.verify.inputs.arrays import DYADIC, Manner, array, numpy_dtype, specials
+from passes.types.dtypes import numpy_dtype
+from passes.verify.inputs.arrays import DYADIC, Manner, array, specials
 from passes.verify.inputs.drawer import (
     CannotDraw,
     Case,

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from passes.errors import PassesError
-from passes.verify.inputs.arrays import numpy_dtype
+from passes.types.dtypes import numpy_dtype
 from passes.verify.inputs.given import BadInputs, load, write
 
 

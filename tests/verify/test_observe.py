@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from passes.engine.fixpoint import Engine
+from passes.engine.rewriting import Engine
 from passes.engine.rounds import Rewritten
 from passes.ir.model import Model
 from passes.ir.scope import Key

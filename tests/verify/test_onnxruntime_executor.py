@@ -13,8 +13,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
+from passes.types.dtypes import numpy_dtype
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.inputs.arrays import numpy_dtype
 from passes.verify.installed import OnnxRuntimeExecutor
 
 pytest.importorskip("onnxruntime")

@@ -10,17 +10,17 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import passes
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import rule
+from passes.engine.rewriting import Engine
 from passes.engine.rounds import Round
 from passes.ir.model import Model
+from passes.rule import rule_named
 from passes.verify.rewrites import verifying
 from passes.verify.rewrites.uses import MOST_SITES, Use, use_of
 
 
 def round_of(model: ModelProto | str, target: int = 13) -> Round:
     proto = onnx.parser.parse_model(model) if isinstance(model, str) else model
-    return Engine([rule("opset")], target).round(Model(proto))
+    return Engine([rule_named("opset")], target).round(Model(proto))
 
 
 def uses(model: ModelProto | str) -> list[Use | None]:

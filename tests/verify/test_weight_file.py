@@ -11,7 +11,7 @@ from onnx import ModelProto, helper, numpy_helper
 
 import passes
 from passes.choices import Verifying
-from passes.engine.fixpoint import Engine
+from passes.engine.rewriting import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
 from passes.verify.installed import OnnxRuntimeExecutor

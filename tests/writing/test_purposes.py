@@ -9,8 +9,8 @@ import pytest
 from onnx import ModelProto
 
 import passes
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope
 from passes.ir.names import Names
 from passes.session import Result, Session
@@ -62,7 +62,9 @@ def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> 
 
     def outcome(assume: tuple[str, ...]) -> Result:
         given = {**options, "assume": ",".join(assume)}
-        return Session(SCHEDULES[case.split("/")[0]], target, options_of(given), None).run(model)
+        return Session([Pass(SCHEDULES[case.split("/")[0]], target, options_of(given))], None).run(
+            model
+        )
 
     full, short = outcome(()), outcome((assumption,))
     extras = [extra for record in full.report.records for extra in record.extras]
@@ -72,14 +74,14 @@ def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> 
 
 def test_peel_says_what_handles_a_loop_that_does_not_run() -> None:
     model = onnx.load(GOLDEN / "peel" / "while.before.onnxtxt")
-    report = Session(SCHEDULES["peel"], None, RuleOptions(), None).run(model).report
+    report = Session([Pass(SCHEDULES["peel"])], None).run(model).report
     (extra,) = [extra for record in report.records for extra in record.extras]
     assert (extra.purpose, extra.option) == (HANDLE_NO_TRIPS.what, "")
 
 
 def test_flatten_scan_says_what_guards_the_sizes() -> None:
     model = onnx.load(GOLDEN / "flatten-scan" / "two_tensors.before.onnxtxt")
-    report = Session(SCHEDULES["flatten-scan"], None, RuleOptions(), None).run(model).report
+    report = Session([Pass(SCHEDULES["flatten-scan"])], None).run(model).report
     extras = [extra for record in report.records for extra in record.extras]
     assert [extra.purpose for extra in extras] == [GUARD_SIZES.what]
 

@@ -13,8 +13,8 @@ from onnx import NodeProto
 
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
+from passes.ir.site import Site
 from passes.loops.form import LoopForm
-from passes.rule import Site
 from passes.types.value_types import dims_of, is_static
 
 if TYPE_CHECKING:

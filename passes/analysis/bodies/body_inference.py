@@ -17,8 +17,8 @@ from passes.ir.boundary import Outer, close
 from passes.ir.model import Model
 from passes.ir.places import imports_of, scopes
 from passes.ir.protos import drop_at
+from passes.ir.site import Site
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Site
 from passes.types.type_tables import TypeTable, inferred
 from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 

@@ -17,8 +17,8 @@ from passes.analysis.sizes.made_up_sizes import is_definite
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place
+from passes.ir.site import Site, Slot
 from passes.loops.form import Carried, LoopForm
-from passes.rule import Site, Slot
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _MOST_ROUNDS = 16

@@ -12,9 +12,9 @@ from passes.analysis.sizes.sizes_across import Fed, fed_by
 from passes.analysis.sizes.sizes_through import has_size
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.site import Site
 from passes.operators.comparisons import COMPARISONS, LOGIC
 from passes.operators.table import where
-from passes.rule import Site
 from passes.types.value_types import dims_of
 
 _SEQUENCES = where(lambda row: row.makes)

@@ -14,8 +14,8 @@ from passes.analysis.integers.intervals import Intervals
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.ir.site import Site
 from passes.loops.form import LoopForm
-from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
 
 #: A step past every end: an axis would have to be longer.

@@ -16,8 +16,8 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.live import Walk, orphaned
 from passes.ir.operators import op_of
+from passes.ir.site import Site
 from passes.loops.form import LoopForm
-from passes.rule import Site
 from passes.types.value_types import Dims
 
 

@@ -16,10 +16,10 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.scope import Scope
+from passes.ir.site import Site, Slot
 from passes.ir.versions import FUNCTIONS_HAVE_TYPES
 from passes.loops.form import Kind, LoopForm
 from passes.operators.exactness import Array
-from passes.rule import Site, Slot
 from passes.types.value_types import Dims, dims_of, elem_type_of
 
 _T = TypeVar("_T")

@@ -14,10 +14,10 @@ from passes.ir.attributes import attribute, has_references
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
+from passes.ir.site import Site
 from passes.operators.exactness import Array
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
-from passes.rule import Site
 from passes.types.value_types import dims_of, is_static
 
 _MOST_BYTES = 1 << 16

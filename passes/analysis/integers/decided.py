@@ -15,10 +15,10 @@ from passes.analysis.integers.integer_ops import FOLLOWED, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place, Scope
+from passes.ir.site import Site, Slot
 from passes.operators.comparisons import COMPARISONS, holds
 from passes.operators.exactness import Array
 from passes.operators.folding import folded
-from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_static
 
 _MOST_ELEMENTS = 64

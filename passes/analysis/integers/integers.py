@@ -33,7 +33,7 @@ from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
-from passes.rule import Site
+from passes.ir.site import Site
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
 

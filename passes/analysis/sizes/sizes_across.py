@@ -15,8 +15,8 @@ from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.scope import Place, Scope
+from passes.ir.site import Site
 from passes.loops.form import Carried, Kind, LoopForm
-from passes.rule import Site
 
 _LOOPS = ("Loop", "Scan")
 

@@ -11,9 +11,9 @@ from onnx import NodeProto
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.scope import Scope
+from passes.ir.site import Site
 from passes.loops.form import LoopForm
 from passes.loops.parts import conjuncts, is_true
-from passes.rule import Site
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.ir.site import Site
 from passes.loops.form import Carried, LoopForm
 from passes.operators.table import traits_of
-from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
 
 

@@ -12,10 +12,10 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.conditions import ends_with_its_count, never_ends, starts_always
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
+from passes.ir.site import Site
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
 from passes.loops.parts import conjuncts
-from passes.rule import Site
 from passes.types.value_types import Dim, dims_of
 from passes.writing import spelling
 from passes.writing.author import Author

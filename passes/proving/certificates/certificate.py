@@ -22,10 +22,9 @@ from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.judging import Executing, executed
 from passes.proving.promises import NO_PROMISES
-from passes.proving.proof import Proof
 from passes.proving.prover import attempt
-from passes.proving.scope import Scope
 from passes.reports.json_values import as_json, read_as
+from passes.reports.proof import Proof, Scope
 
 VERSION = 1
 _TOOLS = ("passes", "onnx", "numpy")

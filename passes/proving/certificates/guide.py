@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 from passes.errors import NOT_PRODUCED, PassesError
 from passes.proving.certificates.digests import Digests
 from passes.proving.terms.algebra import Algebra, Manner
-from passes.proving.terms.formula import formula
-from passes.proving.terms.term import Term
+from passes.proving.terms.term import Term, formula
 
 #: How a case ends: the models are equal, nothing is like what it assumes, the original fails, or it
 #: is divided by another condition.

@@ -24,7 +24,7 @@ from passes.proving.drawn.symbols import (
 )
 from passes.proving.loops.recurrences import SCANS_NOTHING
 from passes.proving.operators.cells import CELLS_NOTHING
-from passes.proving.scope import Draw
+from passes.reports.proof import Draw
 from passes.types import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer

@@ -12,8 +12,7 @@ from passes.proving.drawn.comparing import MOST_DECISIONS, Comparison, Found, Un
 from passes.proving.drawn.field import Field
 from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.proof import Proof
-from passes.proving.scope import Scope
+from passes.reports.proof import Proof, Scope
 from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, Indices
-from passes.proving.terms.integers import polynomial
-from passes.proving.terms.term import Term, atom_of, subterms
+from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, solved
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable
-from passes.proving.terms.integers import polynomial
 from passes.proving.terms.numbers import MOST_ITERATIONS
-from passes.proving.terms.term import Term
+from passes.proving.terms.term import Term, polynomial
 from passes.types.value_types import dims_of
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.

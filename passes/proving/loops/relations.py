@@ -12,8 +12,7 @@ from math import prod
 from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
 from passes.proving.terms.algebra import COMMUTE, Algebra
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
-from passes.proving.terms.integers import polynomial
-from passes.proving.terms.term import Term, atom_of, subterms
+from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4

@@ -8,8 +8,7 @@ from passes.proving.evaluator import Call, operator
 from passes.proving.operators.layout import moved, reshaped
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array
-from passes.proving.terms.integers import polynomial
-from passes.proving.terms.term import Term
+from passes.proving.terms.term import Term, polynomial
 
 
 @operator("Gather")

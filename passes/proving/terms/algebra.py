@@ -14,7 +14,6 @@ from passes.operators.table import TRAITS, where
 from passes.operators.traits import Folds
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.extremes import Extremes
-from passes.proving.terms.integers import polynomial
 from passes.proving.terms.numbers import (
     BOOL,
     INT64,
@@ -24,7 +23,7 @@ from passes.proving.terms.numbers import (
     Value,
     Values,
 )
-from passes.proving.terms.term import Term, subterms
+from passes.proving.terms.term import Term, polynomial, subterms
 
 __all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 

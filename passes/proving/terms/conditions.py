@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.proving.terms.integers import Sum, polynomial
 from passes.proving.terms.numbers import Contradiction, Numbers
-from passes.proving.terms.term import Term, atom_of, subterms
+from passes.proving.terms.term import Sum, Term, atom_of, polynomial, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24

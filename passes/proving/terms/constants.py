@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from passes.proving.terms.conditions import Conditions
-from passes.proving.terms.integers import polynomial
 from passes.proving.terms.numbers import BOOL, INT64
-from passes.proving.terms.term import Term
+from passes.proving.terms.term import Term, polynomial
 
 #: Of how many elements a part is cut out, and of how many axes the order is chosen.
 _MOST_CUT = 1 << 14

@@ -9,9 +9,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 import numpy as np
 
 from passes.proving.terms.constants import Constants
-from passes.proving.terms.integers import Sum, polynomial
 from passes.proving.terms.numbers import BOOL, INT64, LONGEST, SMALL
-from passes.proving.terms.term import Term, atom_of
+from passes.proving.terms.term import Sum, Term, atom_of, polynomial
 
 
 class Extremes(Constants):

@@ -7,24 +7,15 @@ that a wrong answer is out of reach; whatever is not found within the budget is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from passes.proving.terms.term import OutOfTime, Term
-
-#: A polynomial: the factor of each product of atoms, the empty product for the constant.
-Sum = Mapping[tuple[Term, ...], int]
+from passes.proving.terms.term import OutOfTime, Sum, Term
 
 _STEPS = 300
 #: Of how many atoms a product is made at most, and of how many products a polynomial.
 _MOST_FACTORS, _MOST_PRODUCTS = 256, 1 << 14
 _DEEPEST = 6
-
-
-def polynomial(term: Term) -> dict[tuple[Term, ...], int]:
-    """The parts of a `poly`."""
-    assert isinstance(term.data, tuple)
-    return {mono.args: factor for factor, mono in zip(term.data, term.args, strict=True)}
 
 
 def product(left: Sum, right: Sum) -> dict[tuple[Term, ...], int]:

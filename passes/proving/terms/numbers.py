@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from passes.proving.terms.integers import Search, Sum, polynomial, product
-from passes.proving.terms.term import Interned, Term, subterms
+from passes.proving.terms.integers import Search, product
+from passes.proving.terms.term import Interned, Sum, Term, polynomial, subterms
 
 #: What takes the place of a variable, or of a placeholder applied to indices.
 Value = Term | Callable[[tuple[Term, ...]], Term]

@@ -7,11 +7,14 @@ that two terms which differ in the names of bound variables only are one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from time import monotonic
 from typing import Any
 from zlib import crc32
+
+from passes.operators.comparisons import COMPARISONS
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,8 +42,6 @@ class Term:
         return self.data
 
     def __str__(self) -> str:
-        from passes.proving.terms.formula import formula
-
         return formula(self)
 
 
@@ -125,3 +126,313 @@ def atom_of(term: Term) -> Term:
     """The only atom that a whole number is, else the term."""
     alone = term.op == "poly" and term.data == (1,) and len(term.args[0].args) == 1
     return term.args[0].args[0] if alone else term
+
+
+#: A polynomial: the factor of each product of atoms, the empty product for the constant.
+Sum = Mapping[tuple[Term, ...], int]
+
+
+def polynomial(term: Term) -> dict[tuple[Term, ...], int]:
+    """The parts of a `poly`."""
+    assert isinstance(term.data, tuple)
+    return {mono.args: factor for factor, mono in zip(term.data, term.args, strict=True)}
+
+
+# -- terms as formulas
+
+#: How deep a formula is written, and how long it gets.
+_DEEPEST, _LONGEST = 9, 240
+_LETTERS = "ijkpqrstuvw"
+#: How operators are written, and how tightly they bind.
+_INFIX = {
+    "Add": ("+", 2),
+    "Sub": ("-", 2),
+    "Mul": ("*", 1),
+    "Div": ("/", 1),
+    **{op: (signs, 3) for op, signs in COMPARISONS.items()},
+    "Equal": ("==", 3),
+}
+#: How tightly a formula binds: an atom, a product, a sum, a comparison, anything else.
+_ATOM, _PRODUCT, _SUM, _COMPARISON, _LOOSE = range(5)
+
+
+def formula(term: Term, variables: Sequence[Term] = ()) -> str:
+    """A term as a formula; `variables` get the first letters."""
+    return Writer(variables).text(term)
+
+
+def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple[str, str, str]:
+    """The smallest parts in which two terms differ, as formulas, and the place in which they are,
+    empty where that is the term itself."""
+    writer, places = Writer(variables), []
+    while (number := _unlike(left, right)) is not None:
+        inner = left.args[number], right.args[number]
+        if left.op in ("ge0", "eq0") or (inner[0].op == "rec" and _unlike(*inner) is None):
+            break
+        if left.op == "rec":
+            places.append(writer.enter(left, number))
+        left, right = inner
+    full = writer.spelled_out()
+    texts = [writer.text(one) for one in (left, right)]
+    if texts[0] == texts[1]:
+        texts = [full.text(one) for one in (left, right)]
+    return texts[0], texts[1], " of ".join(reversed(places))
+
+
+def _unlike(left: Term, right: Term) -> int | None:
+    """The only argument in which two terms of one operator differ; None where there is none."""
+    if left.op != right.op or left.data != right.data or len(left.args) != len(right.args):
+        return None
+    pairs = enumerate(zip(left.args, right.args, strict=True))
+    unlike = [number for number, (one, other) in pairs if one is not other]
+    return unlike[0] if len(unlike) == 1 else None
+
+
+class Writer:
+    """Writes terms; remembers what bound variables are called."""
+
+    def __init__(self, variables: Sequence[Term] = ()) -> None:
+        self._names: dict[Term, str] = {}
+        self._now: set[Term] = set()  # numbers of the iteration that is described
+        self.is_full = False  # recurrences are spelled out
+        for variable in variables:
+            self._named(variable)
+
+    def text(self, term: Term) -> str:
+        """The formula of a term; a long one is cut off."""
+        text, _ = self._write(term, _DEEPEST)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+    def spelled_out(self) -> Writer:
+        """A writer that spells out recurrences, and calls everything the same."""
+        made = Writer()
+        made._names, made._now, made.is_full = dict(self._names), set(self._now), True
+        return made
+
+    def enter(self, recurrence: Term, number: int) -> str:
+        """The name of a part of a recurrence, whose bound values are named from here on."""
+        name = recurrence.shown[number % len(recurrence.shown)]
+        if number < len(recurrence.shown):
+            return f"the initial value of {name!r}"
+        self._bind(recurrence, recurrence.args[number])
+        return f"the step of {name!r}"
+
+    def _bind(self, recurrence: Term, step: Term) -> None:
+        """Name what a step binds: the number of the iteration, indices and states."""
+        states = _data(step)[-len(recurrence.shown) :]
+        self._names.update(zip(states, recurrence.shown, strict=True))
+        self._now.add(_data(step)[0])
+
+    def _named(self, variable: Term) -> str:
+        if variable not in self._names:
+            used = set(self._names.values())
+            turns = (letter * turn for turn in count(1) for letter in _LETTERS)
+            self._names[variable] = next(one for one in turns if one not in used)
+        return self._names[variable]
+
+    def _write(self, term: Term, depth: int) -> tuple[str, int]:
+        """The formula of a term, and how tightly it binds."""
+        if not depth:
+            return "...", _ATOM
+        if term.op in LEAVES:
+            return term.shown[0] if term.shown else self._named(term), _ATOM
+        if term.op == "lam":
+            return self._write(term.args[0], depth)
+        depth -= 1
+        if term.op in _SPELLED:
+            pattern, inner, level = _SPELLED[term.op]
+            parts = [self._part(one, depth, inner) for one in term.args]
+            return pattern.format(*parts), level
+        match term.op:
+            case "dim" if isinstance(term.data, tuple):
+                return "size of axis {1} of {0!r}".format(*term.data), _SUM
+            case "dim":
+                return str(term.data), _ATOM
+            case "elem":
+                kind, name, _ = _data(term)
+                return self._read(name if kind == "input" else "constant", term.args, depth)
+            case "const":
+                return _literal(*_data(term)), _ATOM
+            case "app":
+                return self._read(self._part(term.args[0], depth, _ATOM), term.args[1:], depth)
+            case "st":
+                return self._state(term, depth)
+            case "ew":
+                return self._operator(term, depth)
+            case "output" | "answers" | "size":
+                return self._opaque(term, depth)
+            case "red":
+                *sizes, function = term.args
+                return f"{_data(term)[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
+            case "forall":
+                size, function = term.args
+                return self._over([size], function, "for every", depth), _LOOSE
+            case "trips":
+                return self._trips(term, depth)
+            case "poly":
+                return self._sum(polynomial(term), depth)
+            case "and" | "or":
+                parts = [self._part(one, depth, _COMPARISON) for one in term.args]
+                return f" {term.op} ".join(parts), _LOOSE
+            case "ge0":
+                return self._compared(term.args[0], ("<=", ">="), depth)
+            case "eq0":
+                return self._compared(term.args[0], ("==", "=="), depth)
+            case "not" if term.args[0].op == "eq0":
+                return self._compared(term.args[0].args[0], ("!=", "!="), depth)
+            case "not":
+                return f"not {self._part(term.args[0], depth, _ATOM)}", _LOOSE
+        return self._call(term.op, term.args, depth)
+
+    def _part(self, term: Term, depth: int, level: int) -> str:
+        """A part of a formula, in parentheses where it binds less tightly than `level`."""
+        text, own = self._write(term, depth)
+        return text if own <= level else f"({text})"
+
+    def _list(self, terms: Sequence[Term], depth: int) -> str:
+        return ", ".join(self._part(one, depth, _LOOSE) for one in terms)
+
+    def _call(self, name: str, args: Sequence[Term], depth: int) -> tuple[str, int]:
+        return f"{name}({self._list(args, depth)})" if args else name, _ATOM
+
+    def _read(self, name: str, indices: Sequence[Term], depth: int) -> tuple[str, int]:
+        return f"{name}[{self._list(indices, depth)}]" if indices else name, _ATOM
+
+    def _state(self, term: Term, depth: int) -> tuple[str, int]:
+        recurrence, iteration, *indices = term.args
+        name = recurrence.shown[0]
+        text, _ = self._read(name, indices, depth)
+        if iteration.data == (1,) and self._now.intersection(iteration.args[0].args):
+            return text, _ATOM
+        after = f"{text} after {self._part(iteration, depth, _SUM)} iterations"
+        if not self.is_full or depth < 3:
+            return after, _COMPARISON
+        parts = recurrence.args[0], recurrence.args[len(recurrence.shown)]
+        self._bind(recurrence, parts[1])
+        initial, step = (self._part(one, depth, _LOOSE) for one in parts)
+        return f"{after}, {name} = {initial}, then {step}", _LOOSE
+
+    def _operator(self, term: Term, depth: int) -> tuple[str, int]:
+        op, attributes, dtype = _data(term)
+        if op in _INFIX and len(term.args) == 2:
+            sign, level = _INFIX[op]
+            left = self._part(term.args[0], depth, level)
+            return f"{left} {sign} {self._part(term.args[1], depth, level - 1)}", level
+        if op == "Cast":
+            return self._call(dtype, term.args, depth)
+        written = "" if not attributes else f"<{_written(attributes)}>"
+        return self._call(f"{op}{written}", term.args, depth)
+
+    def _opaque(self, term: Term, depth: int) -> tuple[str, int]:
+        """An output of an operator as a whole, one of its sizes, or that it answers."""
+        read = [n for n, one in enumerate(term.args) if one.op == "lam"]
+        inputs = [term.args[n].args[0] for n in read]
+        inner = self._call(str(_data(term)[1]), inputs, depth)[0]
+        if term.op != "output":
+            return f"{inner} {'answers' if term.op == 'answers' else 'has a size'}", _LOOSE
+        return self._read(inner, term.args[max(read, default=-1) + 1 :], depth)
+
+    def _over(self, sizes: Sequence[Term], function: Term, word: str, depth: int) -> str:
+        """A function of indices below these sizes."""
+        bounds = [
+            f"{self._named(one)} < {self._part(size, depth, _SUM)}"
+            for one, size in zip(_data(function), sizes, strict=False)
+        ]
+        written = f" {word} {', '.join(bounds)}" if bounds else ""
+        return f"{self._part(function, depth, _LOOSE)}{written}"
+
+    def _trips(self, term: Term, depth: int) -> tuple[str, int]:
+        limit, function = term.args
+        self._now.add(_data(function)[0])
+        most = "" if limit.op == "without" else f", at most {self._part(limit, depth, _SUM)}"
+        return f"iterations while {self._part(function, depth, _COMPARISON)}{most}", _LOOSE
+
+    def _sum(self, parts: Sum, depth: int) -> tuple[str, int]:
+        """The sum of products, what is added first."""
+        written: list[tuple[int, str, int]] = []
+        left = dict(parts)
+        for mono in parts:
+            rest = _rest(mono, left)
+            if rest:
+                value, by = (self._part(one, depth, _PRODUCT) for one in mono[0].args)
+                written.append((rest, f"{value} mod {by}", _PRODUCT))
+                for one in (mono, *polynomial(mono[0].args[0])):
+                    del left[one]
+        for mono, factor in left.items():
+            if len(mono) == 1 and factor == 1:
+                written.append((1, *self._write(mono[0], depth)))
+                continue
+            names = [self._part(atom, depth, _ATOM) for atom in mono]
+            shown = names if abs(factor) == 1 and names else [str(abs(factor)), *names]
+            written.append((1 if factor > 0 else -1, "*".join(shown), min(len(shown) - 1, 1)))
+        written.sort(key=lambda one: -one[0])
+        if not written:
+            return "0", _ATOM
+        (sign, text, level), *others = written
+        if not others and sign > 0:
+            return text, level
+        shown_parts = [(turn, one if own <= _PRODUCT else f"({one})") for turn, one, own in written]
+        joined = "".join(f" {'+' if turn > 0 else '-'} {one}" for turn, one in shown_parts)
+        return joined[3:] if sign > 0 else f"-{joined[3:]}", _SUM
+
+    def _compared(self, value: Term, signs: tuple[str, str], depth: int) -> tuple[str, int]:
+        """A sum compared with 0, as two sums of what is added and what is subtracted."""
+        parts = polynomial(value)
+        rests = {mono: rest for mono in parts if (rest := _rest(mono, parts))}
+        turn = next(iter(rests.values()), 1 if next(iter(parts.values())) > 0 else -1)
+        own = {
+            mono: factor * turn
+            for mono, factor in parts.items()
+            if mono and (factor * turn > 0 or mono in rests)
+        }
+        other = {mono: -factor * turn for mono, factor in parts.items() if mono not in own}
+        left, right = (self._sum(side, depth)[0] for side in (own, other))
+        return f"{left} {signs[turn > 0]} {right}", _COMPARISON
+
+
+#: Terms that are spelled with their parts, how tightly these have to bind, and how they do.
+_SPELLED = {
+    "row": ("{0}[{1}]", _LOOSE, _ATOM),
+    "pair": ("{0} * {1}", _ATOM, _PRODUCT),
+    "idiv": ("{0} div {1}", _ATOM, _PRODUCT),
+    "ite": ("{1} if {0} else {2}", _COMPARISON, _LOOSE),
+}
+
+
+def _data(term: Term) -> tuple[Any, ...]:
+    assert isinstance(term.data, tuple)
+    return term.data
+
+
+def _literal(dtype: str, _: str, text: str) -> str:
+    """A constant; floats that are whole numbers with all of their digits."""
+    value = float(text) if "float" in dtype else 0.5
+    return f"{value:.1f}" if value.is_integer() and abs(value) < 1e15 else text
+
+
+def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
+    """1 where a sum has a number less the multiple of its quotient `mono`, which is the rest of
+    its division, -1 where it has the opposite, else 0."""
+    if mono not in parts or len(mono) != 1 or mono[0].op != "idiv":
+        return 0
+    value, by = mono[0].args
+    if not _number(by) or abs(parts[mono]) != _number(by):
+        return 0
+    sign = 1 if parts[mono] < 0 else -1
+    whole = polynomial(value)
+    return sign if all(parts.get(one) == sign * many for one, many in whole.items()) else 0
+
+
+def _number(value: Term) -> int:
+    """A constant of at least 1; else 0."""
+    alone = len(value.args) == 1 and not value.args[0].args
+    return max(0, _data(value)[0]) if alone else 0
+
+
+def _written(attributes: object) -> str:
+    """Attributes, in short."""
+    if isinstance(attributes, tuple):
+        pair = len(attributes) == 2 and str(attributes[0]).isidentifier()
+        return ("=" if pair else ", ").join(map(_written, attributes))
+    text = str(attributes)
+    return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text

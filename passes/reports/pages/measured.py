@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from passes.measuring.measured import Measured, Row, seconds_text
+from passes.reports.measured import Measured, Row, seconds_text
 from passes.reports.pages.writing import filled
 
 #: The plot in units of its own: its size, and the margins around the axes.

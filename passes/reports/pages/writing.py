@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from passes.measuring.measured import seconds_text
+from passes.reports.measured import seconds_text
 from passes.reports.pages.drawing import Drawing, shortened
 from passes.reports.pages.page import Page
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto, helper
 
+from passes.bodies.branches import Branch, Results, either
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Site
 from passes.rules.attention.attention_form import AttentionForm
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.time_body import SPREAD, UNKNOWN_DIM, TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -18,7 +19,6 @@ from passes.rules.dissolve_map.dissolving_plan import DissolvingPlan
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 _LARGEST = 1 << 12
 

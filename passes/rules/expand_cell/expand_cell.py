@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from onnx import TensorProto
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.copy_budget import allow
 from passes.choices import Form
 from passes.ir.attributes import attribute
@@ -24,7 +25,6 @@ from passes.rules.expand_cell.cell_step import CellStep
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import END_ROWS, GUARD_SIZES, HANDLE_NOTHING
 
 #: From how many rows on a Scan of an RNN is quicker than the operator, by its width.

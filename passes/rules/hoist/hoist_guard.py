@@ -11,6 +11,7 @@ from onnx import TypeProto, ValueInfoProto
 
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.branches import Branch, Results, either
 from passes.ir import scope as scoping
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.loops.form import LoopForm
@@ -19,7 +20,6 @@ from passes.rules.hoist.invariants import Candidate
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import handles_no_trips
 
 #: Where a size can be read: this axis of an outer value.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from onnx import TypeProto
 
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.element_sizes import known_size, shape_of_none
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.raising import Raising
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.element_sizes import known_size, shape_of_none
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.raised_body import RaisedBody
 from passes.bodies.time_body import element_type
 from passes.ir import scope as scoping
@@ -22,7 +23,6 @@ from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_READS, handles_no_trips
 from passes.writing.scan_axes import write_scan
 

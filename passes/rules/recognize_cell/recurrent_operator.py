@@ -15,6 +15,7 @@ from dataclasses import replace
 from onnx import TensorProto, helper
 
 from passes.analysis.bodies.context import context_of
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.moving import place_rows, time_first
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_length import Length
@@ -32,7 +33,6 @@ from passes.rules.recognize_cell.weights import CellWeights
 from passes.types.value_types import Dim, Dims, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 #: The new names of the Scan's outputs, by their old names.
 Names = dict[str, str]

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.draft import ITERATION_KEY, ONE_BY_ONE
@@ -30,7 +31,6 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import TypeProto
 
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.moving import place_rows, time_first
 from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
@@ -18,7 +19,6 @@ from passes.rules.recurrences.block_length import trips_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0

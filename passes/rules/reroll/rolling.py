@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
+from passes.bodies.tidy import own, without_copies
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, numbers
 from passes.ir.live import live, orphaned
@@ -27,7 +28,6 @@ from passes.types.value_types import dims_of, elem_type_of, is_static, tensor_ty
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.scan_axes import write_scan
-from passes.writing.tidy import own, without_copies
 
 
 class FirstDiffers(Exception):

@@ -23,6 +23,7 @@ from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.bodies.iteration import SharedBody
+from passes.bodies.tidy import finals_renamed
 from passes.ir import scope as scoping
 from passes.ir.boundary import close
 from passes.ir.constants import Constants
@@ -34,7 +35,6 @@ from passes.rule import Edit, Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, tensor_type
 from passes.writing.author import Author
-from passes.writing.tidy import finals_renamed
 
 
 def inlined(site: Site, taken: str) -> Edit:

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
 from passes.choices import Peel
 from passes.ir.draft import ITERATION_KEY
@@ -29,7 +30,6 @@ from passes.rules.unroll.unrolling import Outputs, Unrolling, part_of_loop, rema
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 
 

@@ -9,7 +9,9 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.branches import Branch, Results, either
 from passes.bodies.copy_budget import allow, refuse_copies_of_copies, refuse_random
+from passes.bodies.tidy import Tidy, own, without_copies
 from passes.ir.operators import op_of
 from passes.ir.protos import changed, named
 from passes.ir.versions import LESS_TAKES_INTEGERS
@@ -20,8 +22,6 @@ from passes.rules.unroll.unrolling import Unrolling, part_of_loop, remaining_bod
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branches import Branch, Results, either
-from passes.writing.tidy import Tidy, own, without_copies
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

@@ -10,7 +10,10 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoPr
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
+from passes.bodies.branches import Cleaning
+from passes.bodies.element_sizes import element_dims, shape_of_none, sizes_of
 from passes.bodies.iteration import SharedBody, write_iteration
+from passes.bodies.tidy import Tidy, own, without_copies
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import named, replace_all
@@ -21,10 +24,7 @@ from passes.rule import Edit, Site
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.branches import Cleaning
-from passes.writing.element_sizes import element_dims, shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
-from passes.writing.tidy import Tidy, own, without_copies
 
 
 def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected) -> str:

@@ -19,8 +19,8 @@ from passes.ir.operators import called_key, function_key, op_of
 from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
 from passes.operators.traits import Values
+from passes.types.dtypes import is_float
 from passes.verify.executor import Outcome, Value
-from passes.verify.inputs.arrays import is_float
 
 _FLOATS = frozenset(
     kind

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from passes.types.dtypes import is_float
 from passes.verify.compare.tolerance import (
     BITS,
     VALUES,
@@ -19,7 +20,6 @@ from passes.verify.compare.tolerance import (
     unequal,
 )
 from passes.verify.executor import Array, Outcome, Value, kind_of
-from passes.verify.inputs.arrays import is_float
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import get_args
 from onnx import ModelProto
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.engine.site import Site
 from passes.errors import ChosenByCaller
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop, scopes, walk
 from passes.ir.scope import free_names
+from passes.ir.site import Site
 from passes.loops.form import Kind, LoopForm
 from passes.operators.table import traits_of
 from passes.operators.traits import Values

@@ -18,11 +18,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from passes.types.dtypes import is_float
 from passes.verify.compare.compare import Chosen, as_expected, compare
 from passes.verify.compare.tolerance import Reach, Tolerance, unequal
 from passes.verify.compare.trial import AUTHORITY, Side
 from passes.verify.executor import Array, Feeds, Outcome, Value
-from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.drawer import Case
 from passes.verify.reference.roundings import Roundings
 

@@ -10,11 +10,12 @@ from onnx import ModelProto
 from passes.ir import scope
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import all_imports
+from passes.reports.report import Status
 from passes.verify.compare.arithmetic import rounds, small_enough
 from passes.verify.compare.compare import Comparison, Difference, compare
 from passes.verify.compare.error_bounds import ErrorBounds
 from passes.verify.compare.tolerance import BITS, NEAR, NEAR_ELSEWHERE, VALUES, Tolerance
-from passes.verify.compare.trial import AUTHORITY, End, Ran, Status, Trial
+from passes.verify.compare.trial import AUTHORITY, End, Ran, Trial
 from passes.verify.executor import Outcome
 from passes.verify.inputs.drawer import Case
 from passes.verify.requirements import Requirements

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from passes.reports.report import Tried
 from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.compare.evidence import Ruling
 from passes.verify.compare.trial import AUTHORITY, Trial
-from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verification
+from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.drawer import Case
 

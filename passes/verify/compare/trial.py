@@ -7,11 +7,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from onnx import ModelProto
 
+from passes.reports.report import Status
 from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.executor import (
     CANNOT_LOAD,
@@ -74,12 +74,6 @@ class Ran:
 
 
 NOT_RUN = Ran()
-
-
-#: `compared`: both sides answer and agree. `crossed`: only the rewritten model answers here, and
-#: agrees with the reference executor's original. `refined`: the rewritten model answers where the
-#: original fails, as it may.
-Status = Literal["compared", "crossed", "both failed", "refined", "not run", "mismatch"]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from passes.reports.report import Checked, Tried
 from passes.verify.compare.compare import NO_ERRORS, Errors
-from passes.verify.compare.trial import Status
+from passes.verify.compare.coverage import untested
 from passes.verify.executor import Event, Outcome
 from passes.verify.inputs.drawer import Case
 
@@ -27,19 +29,6 @@ class Tally:
     crossed: int = 0
     both_failed: int = 0
     not_run: int = 0
-
-
-@dataclass(frozen=True)
-class Tried:
-    """The result of one case in one executor: the `status` of its trial, a `sentence` if it shows
-    no agreement, its `inputs` in short, and the `worst` element if floats differ."""
-
-    executor: str
-    case: str
-    status: Status
-    sentence: str = ""
-    inputs: str = ""
-    worst: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +77,32 @@ class Verification:
     seconds: float = field(default=0.0, compare=False)
 
     @property
+    def short(self) -> Checked:
+        """The short form, for a report."""
+        tallies = self.tallies.items()
+        return Checked(
+            self.verdict,
+            self.reason,
+            {name: tally.compared for name, tally in tallies},
+            {name: tally.crossed for name, tally in tallies if tally.crossed},
+            _finite(self.errors.absolute),
+            _finite(self.errors.relative),
+            _finite(self.errors.ulp),
+            self.errors.alike.name.lower(),
+            self.cut,
+            self.notes,
+            [untested(did, path) for (_, did), path in self.unreached.items()],
+            excuses=self.excuses,
+            cases=self.cases,
+            seconds=round(self.seconds, 3),
+        )
+
+    @property
     def compared(self) -> int:
         """The number of compared cases, over all executors."""
         return sum(tally.compared + tally.crossed for tally in self.tallies.values())
+
+
+def _finite(error: float) -> float:
+    """An error as JSON can hold it: the difference of doubles may be infinite."""
+    return min(float(error), sys.float_info.max)

@@ -9,8 +9,9 @@ import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from passes.types import signature
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array, Feeds, Value
-from passes.verify.inputs.arrays import DYADIC, is_float
+from passes.verify.inputs.arrays import DYADIC
 from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.plans import Plan
 

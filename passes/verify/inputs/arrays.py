@@ -24,8 +24,9 @@ from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
+from passes.types.dtypes import is_float, numpy_dtype
 from passes.verify.executor import Array
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
 from passes.verify.inputs.uses import Use, are_data, are_numbers, are_trips
@@ -98,18 +99,6 @@ class Manner:
     turn: int = 0
     place: int = 0
     places: int = 1
-
-
-def numpy_dtype(elem_type: int) -> np.dtype[Any]:
-    """The numpy dtype of a TensorProto element type; strings are objects."""
-    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype holds real floating-point numbers, of any width."""
-    if dtype.kind in "biucOSU":
-        return False
-    return dtype.kind == "f" or not _is_small_int(dtype)
 
 
 def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner: Manner) -> Array:
@@ -342,7 +331,3 @@ def _are_data(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
     """Return whether extremes are harmless: a scalar or vector of wide integers may be a trip count
     or a shape, and a size of 2**31 exhausts the machine instead of testing the model."""
     return dtype.itemsize < 4 or len(shape) >= 2
-
-
-def _is_small_int(dtype: np.dtype[Any]) -> bool:
-    return dtype.name in ("int2", "uint2", "int4", "uint4")

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import TensorProto, TypeProto, ValueInfoProto
 
+from passes.types.dtypes import is_float, numpy_dtype
 from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs import arrays as draw_arrays
 from passes.verify.inputs import dims as draw_dims
-from passes.verify.inputs.arrays import INT_STYLES, Manner, is_float, specials
+from passes.verify.inputs.arrays import INT_STYLES, Manner, specials
 from passes.verify.inputs.dims import InputDims, Needs
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
@@ -315,7 +316,7 @@ class _Drawing:
         sizes: Mapping[str, int],
     ) -> Array:
         """Lengths or indices: whole numbers bounded by the size of a dim."""
-        dtype = draw_arrays.numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
+        dtype = numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
         symbol = hint.index_below if hint.length_of is None else hint.length_of
         size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
         if size is None:

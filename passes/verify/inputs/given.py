@@ -22,8 +22,8 @@ from onnx import (
 
 from passes.errors import PassesError
 from passes.types import signature
+from passes.types.dtypes import as_declared, numpy_dtype
 from passes.verify.executor import Array, Value
-from passes.verify.inputs.arrays import numpy_dtype
 from passes.verify.inputs.dims import declared
 
 
@@ -113,17 +113,6 @@ def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
         junk = str(error).startswith("Cannot load file")  # numpy goes on about pickles
         reason = "it holds no arrays" if junk else str(error)
         raise BadInputs(f"{path}: it cannot be read as .npz: {reason}") from error
-
-
-def as_declared(array: Array, type_: TypeProto | None) -> Value:
-    """numpy files lose the names of bfloat16, float8 and int4: raw bytes become them again."""
-    if array.dtype.kind == "U":
-        return array.astype(object)
-    if array.dtype.kind == "V" and type_ is not None and type_.HasField("tensor_type"):
-        wanted = numpy_dtype(type_.tensor_type.elem_type)
-        if wanted.itemsize == array.dtype.itemsize:
-            return array.view(wanted)
-    return array
 
 
 def _from_folder(path: Path, allowed: Sequence[ValueInfoProto]) -> dict[str, Value]:

@@ -13,8 +13,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from passes.ir.protos import copied
 from passes.loops.parts import graph_of
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array, Outcome
-from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.plans import ATTEMPTS

@@ -20,8 +20,9 @@ from onnx import ModelProto, NodeProto
 
 from passes.operators.contract import Need, Number, Operands, Size, Sum
 from passes.operators.needs import needs_of
+from passes.types.dtypes import numpy_dtype
 from passes.verify.executor import Ended, Executor, Trouble, Value
-from passes.verify.inputs.arrays import IntStyle, numpy_dtype
+from passes.verify.inputs.arrays import IntStyle
 from passes.verify.inputs.dims import Needs, Tie, element_type
 from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.plans import Plan

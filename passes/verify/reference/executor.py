@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
-from passes.collector import collector_held_back
 from passes.ir import scope
+from passes.ir.protos import collector_held_back
 from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.evaluator import Evaluator, plain

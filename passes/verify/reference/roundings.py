@@ -19,8 +19,8 @@ from passes.ir.attributes import attribute, text
 from passes.ir.operators import HOLDERS, op_of
 from passes.operators.table import where
 from passes.operators.traits import Rounds
+from passes.types.dtypes import is_float
 from passes.verify.executor import Value
-from passes.verify.inputs.arrays import is_float
 
 #: Units in the last place by which a number moves, by the width of its dtype in bytes: wide ones
 #: are summed up in other orders, narrow ones are rounded once.

@@ -14,9 +14,9 @@ from passes.choices import Verifying
 from passes.engine.full_check import Blamed, blamed
 from passes.engine.region import CannotCut, Region, cut
 from passes.engine.rounds import Rewritten, Round
+from passes.errors import Disagreement
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.not_produced import Disagreement
 from passes.reports.report import Checked
 from passes.rule import Limit
 from passes.types.signature import inputs as signature_inputs
@@ -130,7 +130,7 @@ def verify_rounds(
         first = regions[: sum(len(use.rewritten) for use in untouched)]
         reached = {event for one, found, _ in first for event in _in_model(one, found.reached)}
         left = {event: path for event, path in whole.unreached.items() if event not in reached}
-        verdicts.whole = Checked.of(replace(whole, unreached=left))
+        verdicts.whole = replace(whole, unreached=left).short
         if whole.verdict == "mismatch":
             names = dict.fromkeys(rewrite.rule.name for use in rounds for rewrite in use.rewritten)
             sides = (model.proto, proto)
@@ -189,7 +189,7 @@ def _short_forms(regions: Sequence[_Outcome]) -> list[Checked]:
         path = rewritten.place.path
         found = first.setdefault(id(verification), path)
         same_as = found if found != path else ""
-        short = replace(Checked.of(verification), unreached=(), same_as=same_as)
+        short = replace(verification.short, unreached=(), same_as=same_as)
         known.append(replace(short, cases=()) if same_as else short)
     return known
 

@@ -77,7 +77,7 @@ def warm() -> None:
     from typer.testing import CliRunner
 
     from passes.__main__ import app
-    from passes.engine.plugins import load_rules
+    from passes.rule import load_rules
 
     load_rules()
     golden = Path(__file__).parents[3] / "golden_models" / "binary" / "gru.onnx"

@@ -11,10 +11,9 @@ from unittest.mock import patch
 from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
 
 from passes.engine import sweep
-from passes.engine.template import Templated
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
-from passes.rule import Edit, Rule, Site
+from passes.rule import Edit, Rule, Site, Templated
 from tests.instruments.mutants.faults import MISTAKEN
 
 #: Operators whose inputs may be swapped, or never can be, since their types are others.

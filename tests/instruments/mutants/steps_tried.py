@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
 from tests.instruments.mutants.seeded import path_of, traced
 from tests.instruments.mutants.targets import ROOT, Target
 from tests.instruments.mutants.trial import apart
@@ -72,8 +72,9 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
 
     from passes.choices import Verifying
     from passes.converters.table import FAMILIES
-    from passes.engine.plugins import load_rules
+    from passes.engine.outcome import Pass
     from passes.errors import PassesError
+    from passes.rule import load_rules
     from passes.session import Session
 
     load_rules()
@@ -86,8 +87,8 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
         lines: dict[str, set[int]] = {}
         try:
             with traced([Path(file) for file in files], lines):
-                Session(SCHEDULES["upgrade"], opset, verifying=None).run(model)
-            Session(SCHEDULES["upgrade"], opset, verifying=Verifying("reference", 20)).run(model)
+                Session([Pass(SCHEDULES["upgrade"], opset)], None).run(model)
+            Session([Pass(SCHEDULES["upgrade"], opset)], Verifying("reference", 20)).run(model)
         except PassesError:
             continue
         for file in lines:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from passes.engine.plugins import load_rules
+from passes.rule import load_rules
 from tests.instruments.mutants.seeded import path_of
 
 ROOT = Path(__file__).parents[3]

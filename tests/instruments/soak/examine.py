@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
-from passes import api
-from passes.errors import PassesError
+import passes
+from passes.errors import Mismatch, NotProduced, NotVerified, PassesError
 from passes.ir import scope as scoping
 from passes.reports.report import Report
-from passes.session import Mismatch, NotProduced, NotVerified, Result
+from passes.session import Result
 from passes.verify.executor import Executor
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
@@ -190,7 +190,7 @@ class Examiner:
                 assumed=command.assumed,
                 check=command.check,
                 promised=command.promised,
-                newest=after.opset_import[0].version > api.DEFAULT_OPSET,
+                newest=after.opset_import[0].version > passes.DEFAULT_OPSET,
             )
             if not result.report.left_out:
                 sentences += self._again(command, model, after)  # which leaves nothing out

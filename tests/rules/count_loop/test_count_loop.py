@@ -9,9 +9,9 @@ import onnx
 import pytest
 from raised_models import nodes
 
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import rule
+from passes.engine.rewriting import Engine
 from passes.ir.model import Model
+from passes.rule import rule_named
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.executor import ModelFailed
 from passes.verify.reference import ReferenceExecutor
@@ -65,7 +65,7 @@ def counted(model: str | onnx.ModelProto) -> onnx.ModelProto:
 
 def only_counted(text: str) -> onnx.ModelProto:
     """The outcome of count-loop alone, not verified."""
-    (round_, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(as_model(text)))
+    (round_, *_) = Engine([rule_named("count-loop")]).fixpoint(Model.load(as_model(text)))
     assert len(round_.rewritten) == 1, [refusal.reason for refusal in round_.refused]
     return round_.proto
 
@@ -433,6 +433,6 @@ def test_a_loop_that_only_its_trip_count_ends_is_counted_already() -> None:
         }>
     }
     """
-    report = Engine([rule("count-loop")]).round(Model(as_model(model)))
+    report = Engine([rule_named("count-loop")]).round(Model(as_model(model)))
     assert not report.rewritten
     assert not report.refused

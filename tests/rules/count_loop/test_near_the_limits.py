@@ -15,12 +15,11 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from passes.analysis.integers.affine import Affine, single_of
 from passes.analysis.integers.integers import Integers
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import rule
+from passes.engine.rewriting import Engine
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.rule import Site
+from passes.rule import Site, rule_named
 from passes.testing import as_model
 from passes.verify.reference import ReferenceExecutor
 from tests.onnxruntime_at_hand import at_hand
@@ -268,7 +267,7 @@ def _check(loops: Sequence[While], draws: int) -> int:
     draw = random.Random(5)
     onnxruntime = at_hand()
     for loop in loops:
-        (first, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(loop.model))
+        (first, *_) = Engine([rule_named("count-loop")]).fixpoint(Model.load(loop.model))
         counted += bool(first.rewritten)
         for position in range(draws if first.rewritten else 0):
             feeds = loop.drawn(draw)

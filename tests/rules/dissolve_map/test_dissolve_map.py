@@ -9,8 +9,8 @@ from in_both_executors import assert_both_fail, run_both
 from moved_work import UNEQUAL, feeds_of_lengths
 from random_scans import check_random_scan
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -268,7 +268,7 @@ def test_an_axis_of_unknown_rank(attribute: str) -> None:
         value.type.tensor_type.ClearField("shape")
     assert_refused(model, "no-rule", pipeline="dissolve-map")
     for pipeline in ("batch-inputs", "batch-outputs"):
-        outcome = Session(SCHEDULES[pipeline], None, RuleOptions(), None).run(model).model
+        outcome = Session([Pass(SCHEDULES[pipeline])], None).run(model).model
         assert "Scan" in [node.op_type for node in outcome.graph.node]
 
 

@@ -9,7 +9,8 @@ from onnx import ModelProto
 
 import passes
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
@@ -142,9 +143,9 @@ def test_bodies_that_are_not_cut(nodes: str) -> None:
     }
     """
     text = changed(text, {"far = Neg (x)": nodes})
-    result = Session(SCHEDULES["dissolve-map"], None, RuleOptions(dispatch_on_size=True), None).run(
-        as_model(text)
-    )
+    result = Session(
+        [Pass(SCHEDULES["dissolve-map"], options=RuleOptions(dispatch_on_size=True))], None
+    ).run(as_model(text))
     assert not [record for record in result.report.records if not record.code]
 
 

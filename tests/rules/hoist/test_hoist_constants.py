@@ -10,7 +10,8 @@ import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 import passes
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
@@ -167,7 +168,10 @@ def test_trained_weights_are_not_shared() -> None:
     """)
     model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3], np.float32), "v"))
     model.training_info.add().algorithm.name = "training"
-    assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
+    assert (
+        Session([Pass(SCHEDULES["hoist"], options=options_of(CONSTANTS))], None).run(model).model
+        is model
+    )
 
 
 def test_graphs_of_unknown_operators_keep_what_they_hold() -> None:
@@ -184,7 +188,10 @@ def test_graphs_of_unknown_operators_keep_what_they_hold() -> None:
     }
     """)
     model.opset_import.add(domain="com.acme", version=1)
-    assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
+    assert (
+        Session([Pass(SCHEDULES["hoist"], options=options_of(CONSTANTS))], None).run(model).model
+        is model
+    )
 
 
 def test_external_data_is_compared_by_its_place_and_not_read(tmp_path: Path) -> None:
@@ -199,12 +206,12 @@ def test_external_data_is_compared_by_its_place_and_not_read(tmp_path: Path) -> 
         body_of(model).initializer.append(tensor)
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    result = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS)).run(path)
+    result = Session([Pass(SCHEDULES["hoist"], options=options_of(CONSTANTS))]).run(path)
     assert names(result.model) == ["scan/w", "scan/u"]
     assert result.report.checked is not None
     assert result.report.checked.verdict == "verified"
     (tmp_path / "weights").write_bytes(bytes(32))  # nobody looked
-    again = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(path)
+    again = Session([Pass(SCHEDULES["hoist"], options=options_of(CONSTANTS))], None).run(path)
     assert names(again.model) == ["scan/w", "scan/u"]
 
 
@@ -244,7 +251,9 @@ def many_weights(count: int) -> ModelProto:
 def test_a_thousand_equal_weights_end_as_one() -> None:
     model = many_weights(1000)
     assert constants(model) == 1000
-    after = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model
+    after = (
+        Session([Pass(SCHEDULES["hoist"], options=options_of(CONSTANTS))], None).run(model).model
+    )
     assert names(after) == ["w0"]
     assert constants(after) == 1
     onnx.checker.check_model(after, full_check=True)

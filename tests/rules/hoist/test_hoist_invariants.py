@@ -11,8 +11,8 @@ import pytest
 from hoisted_models import body_of, hoisted, loop_in, ops, scan_of
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import options_of
 
@@ -88,7 +88,7 @@ def test_external_weights_move_by_reference(tmp_path: Path) -> None:
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="weights")
     onnx.save(model, tmp_path / "model.onnx")
-    after = Session(SCHEDULES["hoist-invariants"]).run(tmp_path / "model.onnx")
+    after = Session([Pass(SCHEDULES["hoist-invariants"])]).run(tmp_path / "model.onnx")
     (moved,) = after.model.graph.initializer
     assert moved == tensor
     assert after.report.checked is not None
@@ -100,7 +100,9 @@ def test_a_second_time_there_is_nothing_to_do() -> None:
     for path in sorted(folder.glob("*.after.onnxtxt")):
         model = onnx.load(path)
         options = {entry.key[7:]: entry.value for entry in model.metadata_props}
-        result = Session(SCHEDULES["hoist-invariants"], None, options_of(options), None).run(model)
+        result = Session(
+            [Pass(SCHEDULES["hoist-invariants"], options=options_of(options))], None
+        ).run(model)
         assert result.model == model, path.name
 
 
@@ -145,7 +147,7 @@ def test_many_nodes_branches_and_weights_take_linear_time() -> None:
     for size in (500, 2000):
         model = many(size)
         start = time.process_time()
-        result = Session(SCHEDULES["hoist-invariants"], None, RuleOptions(), None).run(model)
+        result = Session([Pass(SCHEDULES["hoist-invariants"])], None).run(model)
         seconds.append(time.process_time() - start)
         assert len(body_of(loop_in(result.model.graph)).node) == size + size // 5 + 2
     assert seconds[1] < 4 * 3 * seconds[0], seconds

@@ -8,8 +8,8 @@ from hoisted_models import hoisted, ops
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from passes.analysis.bodies.value_numbers import Numbering
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model
 
@@ -53,7 +53,7 @@ def test_what_branches_compute_twice_or_in_other_words_is_one() -> None:
 )
 def test_what_differs_in_the_branches_stays(then: str, other: str) -> None:
     model = if_of(then, other)
-    result = Session(SCHEDULES["hoist-invariants"], None, RuleOptions(), None).run(model)
+    result = Session([Pass(SCHEDULES["hoist-invariants"])], None).run(model)
     assert result.model == model
     assert not result.report.records
 
@@ -64,9 +64,7 @@ def test_sparse_weights_of_the_branches_are_not_taken_for_one() -> None:
         values = helper.make_tensor("c", TensorProto.FLOAT, [1], [2.0])
         indices = helper.make_tensor("at", TensorProto.INT64, [1], [number])
         attribute.g.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
-    assert (
-        Session(SCHEDULES["hoist-invariants"], None, RuleOptions(), None).run(model).model == model
-    )
+    assert Session([Pass(SCHEDULES["hoist-invariants"])], None).run(model).model == model
 
 
 def test_a_sparse_weight_of_one_branch_is_not_the_outer_value_of_its_name() -> None:
@@ -88,9 +86,7 @@ def test_large_weights_of_the_branches_are_not_taken_for_one() -> None:
     for number, attribute in enumerate(model.graph.node[0].attribute):
         weight = np.full(1 << 15, number, np.float32)
         attribute.g.initializer.append(numpy_helper.from_array(weight, "c"))
-    assert (
-        Session(SCHEDULES["hoist-invariants"], None, RuleOptions(), None).run(model).model == model
-    )
+    assert Session([Pass(SCHEDULES["hoist-invariants"])], None).run(model).model == model
 
 
 def test_a_weight_of_both_branches_moves_only_with_what_reads_it() -> None:

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from passes.errors import NotVerified
 from passes.ir import scope
-from passes.session import NotVerified
 from passes.testing import as_model, assert_rewrite
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto, NodeProto
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from tests.written import changed
@@ -56,7 +56,7 @@ def regrouped(text: str, **options: object) -> list[str]:
 
 def assert_unchanged(text: str) -> None:
     before = as_model(text)
-    result = Session(SCHEDULES["regroup-sum"], None, RuleOptions(), None).run(before)
+    result = Session([Pass(SCHEDULES["regroup-sum"])], None).run(before)
     assert result.report.records == []
     assert list(map(written, body_of(result.model))) == list(map(written, body_of(before)))
 

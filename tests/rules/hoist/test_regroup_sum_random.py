@@ -7,7 +7,8 @@ import random
 import pytest
 
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
@@ -80,16 +81,18 @@ def _assert_regrouped(seed: int, allowed: bool) -> None:
     """Regrouped once, the sums are left alone, and give the same."""
     options = {"allow_reassociation": "yes"} if allowed else {}
     result = assert_rewrite(model(seed), pipeline="regroup-sum", options=options)
-    again = Session(SCHEDULES["regroup-sum"], None, options_of(options), None).run(result.model)
+    again = Session([Pass(SCHEDULES["regroup-sum"], options=options_of(options))], None).run(
+        result.model
+    )
     assert [record for record in again.report.records if record.outcome == "rewritten"] == []
 
 
 def test_more_than_half_are_regrouped() -> None:
     """So the ones above try something."""
     results = [
-        Session(SCHEDULES["regroup-sum"], None, RuleOptions(allow_reassociation=True), None).run(
-            as_model(model(seed))
-        )
+        Session(
+            [Pass(SCHEDULES["regroup-sum"], options=RuleOptions(allow_reassociation=True))], None
+        ).run(as_model(model(seed)))
         for seed in range(40)
     ]
     assert sum(bool(result.report.records) for result in results) > 20

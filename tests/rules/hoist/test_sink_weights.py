@@ -7,7 +7,8 @@ import pytest
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 import passes
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
@@ -94,7 +95,10 @@ def test_a_weight_that_a_caller_may_give_stays() -> None:
 def test_a_quantized_weight_stays() -> None:
     model = nested()
     model.graph.quantization_annotation.add(tensor_name="W")
-    assert Session(SCHEDULES["optimize"], None, options_of(SINK), None).run(model).model is model
+    assert (
+        Session([Pass(SCHEDULES["optimize"], options=options_of(SINK))], None).run(model).model
+        is model
+    )
 
 
 def test_external_data_stays() -> None:
@@ -103,7 +107,10 @@ def test_external_data_stays() -> None:
     weight.ClearField("raw_data")
     weight.data_location = TensorProto.EXTERNAL
     weight.external_data.add(key="location", value="weights.bin")
-    assert Session(SCHEDULES["optimize"], None, options_of(SINK), None).run(model).model is model
+    assert (
+        Session([Pass(SCHEDULES["optimize"], options=options_of(SINK))], None).run(model).model
+        is model
+    )
 
 
 def test_a_weight_right_around_its_loop_stays() -> None:

@@ -10,7 +10,8 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.loops.form import LoopForm
 from passes.session import Result, Session
@@ -50,8 +51,8 @@ def case_name(path: Path) -> str:
     "path", [path for path in CASES if case_name(path) not in OTHER], ids=case_name
 )
 def test_lowered_and_raised_it_is_the_same(path: Path) -> None:
-    original = Session(SCHEDULES["upgrade"], 21, RuleOptions(), None).run(onnx.load(path)).model
-    lowered = Session(SCHEDULES["lower"], 21, RuleOptions(), None).run(original).model
+    original = Session([Pass(SCHEDULES["upgrade"], 21)], None).run(onnx.load(path)).model
+    lowered = Session([Pass(SCHEDULES["lower"], 21)], None).run(original).model
     result, loops = raised(lowered), raised(original)
     # Loops that stand beside and around the Scans are raised, or refused, on both sides
     assert refused(result) == refused(loops)
@@ -59,7 +60,9 @@ def test_lowered_and_raised_it_is_the_same(path: Path) -> None:
 
 
 def raised(model: ModelProto) -> Result:
-    return Session(SCHEDULES["raise"], 21, RuleOptions(assume=("non-empty",)), None).run(model)
+    return Session([Pass(SCHEDULES["raise"], 21, RuleOptions(assume=("non-empty",)))], None).run(
+        model
+    )
 
 
 def refused(result: Result) -> list[str]:

@@ -18,8 +18,8 @@ from raised_models import (
     with_trips,
 )
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from tests.written import changed
@@ -220,6 +220,6 @@ def test_a_body_of_thousands_of_nodes_takes_seconds() -> None:
         changed(SUMMING, read(f"v0 = Gather (x, i)\n{chain}\n x_t = Identity (v4000)"))
     )
     started = time.monotonic()
-    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(model)
+    result = Session([Pass(SCHEDULES["raise"])], None).run(model)
     assert len(scan_of(result).input) == 2
     assert time.monotonic() - started < 20

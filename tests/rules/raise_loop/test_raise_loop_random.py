@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from passes.session import NotVerified
+from passes.errors import NotVerified
 from passes.testing import assert_rewrite
 
 pytestmark = pytest.mark.sampled

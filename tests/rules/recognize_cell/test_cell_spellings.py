@@ -8,8 +8,8 @@ import pytest
 from in_both_executors import run_both
 from moved_work import ops
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import assert_refused, assert_rewrite
 from tests.rules.recognize_cell.cells_as_scans import (
@@ -148,7 +148,7 @@ def test_large_weights_as_inputs_are_not_worth_it() -> None:
     for time in ("T", "127"):
         model = cell(step, given=held, width=100, time=time)
         assert_refused(model, "not-worth-it", pipeline="recognize-cell")
-    session = Session(SCHEDULES["recognize-cell"], None, RuleOptions(), None)
+    session = Session([Pass(SCHEDULES["recognize-cell"])], None)
     for model in (
         cell(step, given=held, width=100, time="128"),
         cell(LSTM, given=held, width=100, time="127"),

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
@@ -90,7 +91,7 @@ def test_answers_as_before(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(0, 120, 10))
 def test_runs_once(seed: int) -> None:
     options = RuleOptions(allow_reassociation=True)
-    session = Session(SCHEDULES["run-in-blocks"], None, options, None)
+    session = Session([Pass(SCHEDULES["run-in-blocks"], options=options)], None)
     once = session.run(as_model(loop(seed))).model
     assert session.run(once).model == once
     assert options_of({"allow_reassociation": "yes"}) == options

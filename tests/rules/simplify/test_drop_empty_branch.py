@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
 from tests.written import changed
@@ -40,7 +41,9 @@ def no_rows(branch: str) -> dict[str, str]:
 
 def left(text: str) -> bool:
     """Whether the If stays."""
-    result = Session(SCHEDULES["simplify"], None, options_of(ALONE), None).run(as_model(text))
+    result = Session([Pass(SCHEDULES["simplify"], options=options_of(ALONE))], None).run(
+        as_model(text)
+    )
     return any(node.op_type == "If" for node in result.model.graph.node)
 
 
@@ -133,7 +136,9 @@ def test_branches_that_may_differ_are_refused(nodes: str, idle: str) -> None:
 def test_a_branch_that_may_fail_or_differ_for_no_rows_is_refused(nodes: str) -> None:
     text = changed(BRANCHES, some_rows(nodes))
     report = (
-        Session(SCHEDULES["simplify"], None, options_of(ALONE), None).run(as_model(text)).report
+        Session([Pass(SCHEDULES["simplify"], options=options_of(ALONE))], None)
+        .run(as_model(text))
+        .report
     )
     assert {record.code for record in report.refusals} <= {"may-fail", "may-differ"}
     assert left(text)
@@ -190,7 +195,7 @@ def test_an_if_in_a_scan_is_dropped_and_one_in_a_loop_stays() -> None:
     result = assert_rewrite(scan, pipeline="simplify", options=ALONE, budget=20)
     assert "If" not in str(result.model)
     assert (
-        not Session(SCHEDULES["simplify"], None, options_of(ALONE), None)
+        not Session([Pass(SCHEDULES["simplify"], options=options_of(ALONE))], None)
         .run(as_model(loop))
         .report.records
     )
@@ -200,7 +205,7 @@ def test_a_branch_with_a_body_is_left_alone() -> None:
     nodes = """p = Scan <num_scan_inputs = 1, body = step (float[3] n) => (float[3] o) {
         o = Neg (n) }> (x)"""
     report = (
-        Session(SCHEDULES["simplify"], None, options_of(ALONE), None)
+        Session([Pass(SCHEDULES["simplify"], options=options_of(ALONE))], None)
         .run(as_model(changed(BRANCHES, some_rows(nodes))))
         .report
     )

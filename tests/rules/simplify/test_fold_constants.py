@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import rule
 from passes.engine.region import cut
+from passes.engine.rewriting import Engine
 from passes.ir.model import Model
+from passes.rule import rule_named
 from passes.testing import as_model, assert_refused, assert_rewrite
 
 GOLDEN_MODELS = Path(__file__).parents[3] / "golden_models"
@@ -268,7 +268,7 @@ def test_a_function_knows_a_size_where_all_calls_agree(other: str, told: bool) -
 def test_sizes_that_a_guard_hands_on_rest_on_what_is_guarded() -> None:
     """Cut out without it, nothing would tell the size: the type that is inferred does not."""
     model = onnx.load(GOLDEN_MODELS / "hoist" / "sizes_behind_a_guard.before.onnxtxt")
-    (round_, *_) = Engine([rule("fold-constants")]).fixpoint(Model(model))
+    (round_, *_) = Engine([rule_named("fold-constants")]).fixpoint(Model(model))
     (shape, gather) = round_.rewritten
     assert [node.op_type for node in shape.edit.context] == ["Shape", "Add", "Where", "Reshape"]
     before = cut(round_, shape).before

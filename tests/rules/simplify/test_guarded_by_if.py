@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
 from tests.written import changed
@@ -35,7 +35,7 @@ best (float[N,4] x, bool yes) => (float[N,2] y)
 
 
 def codes(text: str) -> set[str]:
-    result = Session(SCHEDULES["dissolve-map"], None, RuleOptions(), None).run(as_model(text))
+    result = Session([Pass(SCHEDULES["dissolve-map"])], None).run(as_model(text))
     return {record.code for record in result.report.refusals}
 
 

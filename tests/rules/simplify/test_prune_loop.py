@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
 from tests.written import changed
@@ -113,7 +113,9 @@ def test_an_unchanged_state_is_captured() -> None:
 
 def assert_all_states_stay(text: str) -> None:
     model = as_model(text)
-    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
+    after = (
+        Session([Pass(SCHEDULES["simplify"], options=options_of(PRUNING))], None).run(model).model
+    )
     assert after is model
 
 
@@ -259,7 +261,9 @@ def test_strings_that_differ_do_not_start_alike() -> None:
     """
     assert_all_states_stay(text)
     same = as_model(changed(text, {'{"b"}': '{"a"}'}))
-    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(same).model
+    after = (
+        Session([Pass(SCHEDULES["simplify"], options=options_of(PRUNING))], None).run(same).model
+    )
     assert len(after.graph.node[0].output) == 1
 
 
@@ -296,7 +300,7 @@ def test_random_numbers_are_drawn_as_often_as_before() -> None:
     }
     """
     model = as_model(text)
-    after = Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(model).model
+    after = Session([Pass(SCHEDULES["simplify"])], None).run(model).model
     body = next(
         attribute.g for attribute in after.graph.node[0].attribute if attribute.name == "body"
     )
@@ -318,7 +322,9 @@ def test_a_chain_of_loops_of_which_only_the_last_is_read() -> None:
     g (float[2] h, float[3,2] x0) => (float[2] h1) { CHAIN_OF_LOOPS }
     """
     model = as_model(changed(text, {"CHAIN_OF_LOOPS": "".join(loops)}))
-    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
+    after = (
+        Session([Pass(SCHEDULES["simplify"], options=options_of(PRUNING))], None).run(model).model
+    )
     assert [list(node.output) for node in after.graph.node] == [["h1"]]
 
 
@@ -363,7 +369,9 @@ def test_a_loop_that_is_not_read(loop: str, gone: bool) -> None:
     }
     """
     text = changed(text, {"LOOP": loop})
-    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(as_model(text))
+    after = Session([Pass(SCHEDULES["simplify"], options=options_of(PRUNING))], None).run(
+        as_model(text)
+    )
     assert (len(after.model.graph.node) == 1) == gone
     if gone:
         assert_rewrite(text, pipeline="simplify", options=PRUNING)

@@ -8,7 +8,8 @@ import pytest
 from onnx import GraphProto, NodeProto, StringStringEntryProto
 
 from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Result, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -74,7 +75,7 @@ def test_random_numbers_of_the_branch_are_drawn_once() -> None:
                          else_branch = b () => (float[2] q) { q = Neg (x) }>
         }
     """
-    model = Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(as_model(text)).model
+    model = Session([Pass(SCHEDULES["simplify"])], None).run(as_model(text)).model
     assert ops(model.graph.node) == ["RandomUniformLike", "Mul"]
 
 
@@ -87,7 +88,7 @@ def test_a_default_that_a_caller_may_override_decides_nothing() -> None:
         }
     """
     model = as_model(text)
-    assert Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(model).model is model
+    assert Session([Pass(SCHEDULES["simplify"])], None).run(model).model is model
 
 
 def test_annotations_and_types_of_the_branch_go_along() -> None:
@@ -102,7 +103,7 @@ def test_annotations_and_types_of_the_branch_go_along() -> None:
     branch = model.graph.node[0].attribute[0].g
     entry = StringStringEntryProto(key="SCALE_TENSOR", value="scale")
     branch.quantization_annotation.add(tensor_name="t", quant_parameter_tensor_names=[entry])
-    graph = Session(SCHEDULES["simplify"], None, RuleOptions()).run(model).model.graph
+    graph = Session([Pass(SCHEDULES["simplify"])]).run(model).model.graph
     assert [value.name for value in graph.value_info] == ["t_1"]
     assert [annotation.tensor_name for annotation in graph.quantization_annotation] == ["t_1"]
     scales = [
@@ -138,7 +139,7 @@ def test_a_loop_of_one_iteration_and_of_none(trips: str, cond: str) -> None:
 def test_a_loop_that_may_run_otherwise_stays(trips: str, cond: str) -> None:
     model = as_model(once(trips, cond))
     assert (
-        Session(SCHEDULES["simplify"], None, RuleOptions(rules=("inline-loop",)), None)
+        Session([Pass(SCHEDULES["simplify"], options=RuleOptions(rules=("inline-loop",)))], None)
         .run(model)
         .model
         is model
@@ -159,7 +160,7 @@ def test_an_if_keeps_an_output_and_what_draws() -> None:
               else_branch = b () => (float[2] q, float[2] s) { q = Neg (x) s = Cos (x) }>
         }
     """
-    model = Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(as_model(text)).model
+    model = Session([Pass(SCHEDULES["simplify"])], None).run(as_model(text)).model
     (node,) = [node for node in model.graph.node if node.op_type == "If"]
     assert len(node.output) == 1
     drawn = [node.op_type for _, graph in scoping.subgraphs(node) for node in graph.node]
@@ -190,7 +191,7 @@ def test_what_counts_for_nobody_goes_where_its_step_is_fixed(counting: str, stay
         }}
     """
     model = (
-        Session(SCHEDULES["simplify"], None, RuleOptions(rules=("prune-if",)), None)
+        Session([Pass(SCHEDULES["simplify"], options=RuleOptions(rules=("prune-if",)))], None)
         .run(as_model(text))
         .model
     )
@@ -316,7 +317,7 @@ def test_random_and_unknown_nodes_are_not_shared() -> None:
         <domain: "local", opset_import: ["" : 21]> f (a) => (b) { b = Bernoulli (a) }
     """
     model = as_model(text)
-    assert Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(model).model is model
+    assert Session([Pass(SCHEDULES["simplify"])], None).run(model).model is model
 
 
 # -- refusals ---------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from moved_work import (
 )
 from random_scans import check_random_scan
 
-from passes.choices import RuleOptions
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
@@ -91,7 +91,7 @@ def test_random_ops_stay() -> None:
 def test_unread_nodes_stay() -> None:
     step = "unread = Gather (x_t, at) e = Exp (x_t) a = Add (e, x_t)"
     after = (
-        Session(SCHEDULES["batch-inputs"], None, RuleOptions(), None)
+        Session([Pass(SCHEDULES["batch-inputs"])], None)
         .run(as_model(changed(with_step(step), THREE_STEPS)))
         .model
     )

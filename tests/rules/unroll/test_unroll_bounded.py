@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,12 +14,13 @@ from typer.testing import CliRunner
 
 from passes.__main__ import app
 from passes.choices import RuleOptions, Verifying
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import rule
-from passes.engine.rounds import Round
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Outcome, Pass
+from passes.engine.rewriting import Engine
+from passes.errors import Mismatch
 from passes.ir.model import Model
-from passes.session import Mismatch, Session
+from passes.rule import rule_named
+from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.types.signature import inputs
 from passes.verify.inputs.drawer import Case, Drawer
@@ -371,7 +373,7 @@ def promised(most: int) -> ModelProto:
     """The loop, which fails where it would run more than `most` times."""
     model = Model(as_model(FOR))
     (rewritten,) = (
-        Engine([rule("unroll")], None, RuleOptions(max_trips=most)).round(model).rewritten
+        Engine([rule_named("unroll")], None, RuleOptions(max_trips=most)).round(model).rewritten
     )
     limit = rewritten.limit
     assert limit is not None
@@ -449,15 +451,16 @@ def test_the_whole_model_is_compared_where_another_loop_stays() -> None:
 
 
 def _wrong_session() -> Session:
-    class Wrong(Session):
-        def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
-            rounds = super()._rounds(model, proto)
-            for node in rounds[-1].proto.graph.node:
+    class Wrong(Pass):
+        def outcome(self, *arguments: Any) -> Outcome:
+            made = super().outcome(*arguments)
+            for node in made.proto.graph.node:
                 if node.op_type == "Not":
                     node.op_type = "Identity"
-            return rounds
+            return made
 
-    return Wrong(SCHEDULES["unroll"], None, RuleOptions(max_trips=3), Verifying("reference"))
+    unroll = Wrong(SCHEDULES["unroll"], options=RuleOptions(max_trips=3))
+    return Session([unroll], Verifying("reference"))
 
 
 def test_a_name_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 from onnx import GraphProto, ModelProto
 
 from passes.choices import Verifying
-from passes.engine.schedules import SCHEDULES
+from passes.commands.schedules import SCHEDULES
+from passes.engine.outcome import Pass
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
@@ -112,7 +113,9 @@ def no_weight_twice(model: ModelProto) -> None:
 def rewritten(drawn: Drawn, pipeline: str, seed: int, **options: object) -> ModelProto:
     # some never end on drawn inputs, and onnxruntime compares every trip count below
     verifying = Verifying("reference", 1.0, allow_unverified=True)
-    result = Session(SCHEDULES[pipeline], None, options_of(options), verifying).run(drawn.model)
+    result = Session([Pass(SCHEDULES[pipeline], options=options_of(options))], verifying).run(
+        drawn.model
+    )
     assert not result.report.refusals, result.report.to_text()
     no_weight_twice(result.model)
     return result.model

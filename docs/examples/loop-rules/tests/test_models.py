@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passes.engine.plugins import load_rules
+from passes.rule import load_rules
 from passes.testing import as_text, assert_refused, assert_rewrite
 
 MODELS = Path(__file__).parents[1] / "models"

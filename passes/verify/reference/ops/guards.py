@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 
 from passes.ir.operators import op_of
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array
-from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.layout import normalized, see_room
 from passes.verify.reference.registry import ByFunctionBody, KernelCall, implements
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array
-from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.layout import normalized, see_room
 from passes.verify.reference.registry import KernelCall, implements
 

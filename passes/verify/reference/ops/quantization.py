@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 from onnx import helper
 
+from passes.types.dtypes import is_float
 from passes.verify.executor import Array
-from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.registry import KernelCall, implements
 
 #: Far beyond what any whole type holds, and within int32 after the zero point is added.

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 import passes
-from passes.collector import collector_held_back
 from passes.errors import BadModel
+from passes.ir.protos import collector_held_back
 from tests.written import changed
 
 NEGATED = """<ir_version: 4, opset_import: ["" : 8]>

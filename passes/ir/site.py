@@ -1,18 +1,18 @@
-"""The site of a rule: a node in its model, and the facts known about the values around it."""
+"""The site of a rule: a node in its model, the facts known about the values around it, and what
+rules remember in a round."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy.typing as npt
 from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 
 from passes.choices import LIFTED_BY, Lifts, RuleOptions
-from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.boundary import Outer
 from passes.ir.constants import Constants
@@ -22,6 +22,7 @@ from passes.ir.names import Names
 from passes.ir.scope import Place, Scope
 from passes.types.inference import ValueTypes
 
+_T = TypeVar("_T")
 #: The code of what an older opset lacks.
 TOO_OLD = "opset-too-old"
 
@@ -41,6 +42,25 @@ class Refused(Exception):
         self.sentence = sentence
         self.culprits = tuple(culprits)
         self.lifted_by = tuple(lifted_by or LIFTED_BY.get(code, ()))
+
+
+class Slot(Generic[_T]):
+    """A key under which a round remembers values; one module defines and fills it."""
+
+
+class Memory:
+    """What rules found out in one round over a model, by key, kept for later sites."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Slot[Any], int], tuple[object, Any]] = {}
+
+    def once(self, key: Slot[_T], make: Callable[[], _T], of: object = None) -> _T:
+        """The value under a key, made on first use; each object `of` has its own."""
+        own = (key, id(of))
+        if own not in self._held:
+            self._held[own] = (of, make())  # `of` is kept alive, so its id is its own
+        held: _T = self._held[own][1]
+        return held
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Applies rules, round after round, until they find nothing more to do."""
+"""Rewrites a model: the steps of a schedule, in each the phase that can still change it, in that
+round after round."""
 
 from __future__ import annotations
 
@@ -10,11 +11,10 @@ from onnx import ModelProto
 
 from passes.choices import RuleOptions
 from passes.engine.full_check import check_edits
-from passes.engine.memory import Memory
 from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
 from passes.engine.sweep import Sweep
-from passes.engine.template import Templates
+from passes.engine.target_opset import target_opset
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -22,13 +22,51 @@ from passes.ir.names import Names
 from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.ir.scope import Place
-from passes.rule import Rule
+from passes.rule import Rule, rule_named
 
 _MOST_ROUNDS = 32
 
 
 class NotConverging(PassesError):
     """The rules undo each other's work."""
+
+
+def rewrite(
+    model: Model,
+    steps: Sequence[Sequence[Phase]],
+    asked: int | None,
+    options: RuleOptions,
+    clean: Callable[[ModelProto], None] | None = None,
+) -> list[Round]:
+    """Run the steps, one after the other: of the phases of a step the first that can still change
+    the model runs next, until none can. A phase may if another one changed the model since it ran.
+
+    `asked` is the opset that was asked for; `clean` is that of the engine.
+
+    Raises:
+        NotConverging: the phases undo each other's work, or the rules of one.
+        Invalidated: Edits of a rule of another package are invalid.
+    """
+    rounds: list[Round] = []
+    for phases in steps:
+        first, changes, settled = model, Counter[Phase](), set[Phase]()
+        while phase := next((one for one in phases if one not in settled), None):
+            settled.add(phase)
+            start = phase.start(model, asked, options) if phase.start else model
+            if start is None:
+                continue
+            target = target_opset(model, asked) if phase.converts else None
+            rules = [rule_named(name) for name in phase.rules]
+            rounds += Engine(rules, target, options, clean).fixpoint(start)
+            last = rounds[-1]
+            if phase.finish:
+                phase.finish(last, target, options)
+            if last.proto is not model.proto:
+                settled, model = {phase}, last.after
+                changes[phase] += 1
+                if _too_often(changes[phase], first):
+                    raise NotConverging(f"the phase {phase.name!r} still changes the model")
+    return rounds
 
 
 @dataclass(frozen=True)
@@ -41,7 +79,6 @@ class Engine:
     rules: Sequence[Rule]
     target: int | None = None
     options: RuleOptions = field(default_factory=RuleOptions)
-    progress: Callable[[str], None] | None = None
     clean: Callable[[ModelProto], None] | None = None
 
     def fixpoint(self, model: Model) -> list[Round]:
@@ -69,59 +106,32 @@ class Engine:
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
         tried = tuple(rule.name for rule in self.rules)
-        outcome = Round(model, model.types, model.proto, tried)
+        outcome = Round(model, model.types, model.proto, tried, self.target)
         target = self.target or model.opset()
         rules = list(_closer(self.rules, model, target))
         if not self._any_considered(model, rules):
             return outcome
         copy = copied(model.proto)
-        names = Names(model.names)
-        memory = Memory()
-        templates = Templates()
-        for scope, (_, owner) in zip(
-            scoping.scopes(model.proto), scoping.owners(copy), strict=True
-        ):
-            opset = model.opset(scope.owner)
-            sweep = self._sweep(outcome, names, memory, templates, opset, rules)
-            sweep.rewrite(scope, owner)
+        sweep = Sweep(rules, self.options, outcome, Names(model.names))
+        owners = zip(scoping.scopes(model.proto), scoping.owners(copy), strict=True)
+        for scope, (_, owner) in owners:
+            replace(sweep, opset=model.opset(scope.owner)).rewrite(scope, owner)
         if outcome.rewritten:
             if self.target is None:
                 import_contrib(copy)
             outcome.proto = copy
         return outcome
 
-    def _sweep(
-        self,
-        outcome: Round,
-        names: Names,
-        memory: Memory,
-        templates: Templates,
-        opset: int,
-        rules: Sequence[Rule],
-    ) -> Sweep:
-        return Sweep(
-            rules=rules,
-            options=self.options,
-            converting=self.target is not None,
-            outcome=outcome,
-            names=names,
-            memory=memory,
-            opset=opset,
-            target=self.target or opset,
-            templates=templates,
-        )
-
     def ask(self, model: Model, places: Sequence[Place]) -> Round:
         """Return what each rule by itself would do at some sites, with the model unchanged; with a
         target opset, what they would do together."""
-        outcome = Round(model, model.types, model.proto, tuple(rule.name for rule in self.rules))
+        tried = tuple(rule.name for rule in self.rules)
+        outcome = Round(model, model.types, model.proto, tried, self.target)
         names = Names(model.names)
-        alone = [(rule,) for rule in self.rules]
-        for rules in alone if self.target is None else [tuple(self.rules)]:
-            memory = Memory()
+        for rules in [(rule,) for rule in self.rules] if self.target is None else [self.rules]:
+            sweep = Sweep(rules, self.options, outcome, names)
             for place in places:
-                opset = model.opset_at(place.scope)
-                self._sweep(outcome, names, memory, Templates(), opset, rules).ask(place)
+                replace(sweep, opset=model.opset_at(place.scope)).ask(place)
         return outcome
 
     def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:
@@ -148,33 +158,6 @@ def _closer(rules: Sequence[Rule], model: Model, target: int) -> Iterator[Rule]:
             yield rule
         elif considers := rule.closer(model, target):
             yield replace(rule, considers=considers)
-
-
-def settle(
-    phases: Sequence[Phase], model: Model, run: Callable[[Phase, Model], list[Round]]
-) -> list[Round]:
-    """Run the first phase that can still change the model, until none can.
-
-    A phase may if another one changed the model since it ran.
-
-    Raises:
-        NotConverging: the phases undo each other's work.
-    """
-    rounds: list[Round] = []
-    first = model
-    changes: Counter[Phase] = Counter()
-    settled: set[Phase] = set()
-    while phase := next((candidate for candidate in phases if candidate not in settled), None):
-        settled.add(phase)
-        new_rounds = run(phase, model)
-        rounds += new_rounds
-        if new_rounds and new_rounds[-1].proto is not model.proto:
-            settled = {phase}
-            model = new_rounds[-1].after
-            changes[phase] += 1
-            if _too_often(changes[phase], first):
-                raise NotConverging(f"the phase {phase.name!r} still changes the model")
-    return rounds
 
 
 def _size(model: Model) -> int:

@@ -1,4 +1,4 @@
-"""Where rules come from: the built-in packages, other distributions; the order they stand in."""
+"""Where rules come from: the built-in packages, and other distributions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import onnx
 import pytest
 
 from passes import rule as rules
-from passes.engine import plugins
-from passes.engine.fixpoint import Engine
-from passes.engine.plugins import BrokenRules, UnknownRule, load_rules, rule
-from passes.engine.schedules import SCHEDULES, Phase, Schedule, check_order, steps_of
+from passes.engine.rewriting import Engine
 from passes.ir.model import Model
+from passes.rule import BrokenRules, UnknownRule, load_rules, rule_named
 
 ROOT = Path(rules.__file__).parent
 
@@ -48,9 +46,9 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     load_rules()
     (tmp_path / "acme_rules.py").write_text(THIRD_PARTY)
     monkeypatch.syspath_prepend(tmp_path)
-    known = plugins.entry_points(group=plugins.GROUP)
-    added = EntryPoint("acme", "acme_rules", plugins.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [*known, added])
+    known = rules.entry_points(group=rules.GROUP)
+    added = EntryPoint("acme", "acme_rules", rules.GROUP)
+    monkeypatch.setattr(rules, "entry_points", lambda group: [*known, added])
     load_rules.cache_clear()
     yield
     rules.RULES.pop("acme-neg", None)
@@ -60,14 +58,14 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 def test_the_built_in_rules_are_there() -> None:
     assert {"scan-8", "opset"} <= set(load_rules())
-    assert rule("scan-8").name == "scan-8"
+    assert rule_named("scan-8").name == "scan-8"
     assert load_rules() is load_rules()
 
 
 def test_a_rule_is_found_by_its_name_without_the_others() -> None:
     """Where two files have one name, the rule is in the one that is imported."""
     built_in = {name: one for name, one in load_rules().items() if one.is_built_in}
-    found = {name: plugins._modules()[name] for name in built_in}
+    found = {name: rules._modules()[name] for name in built_in}
     assert found == {name: one.rewrite.__module__ for name, one in built_in.items()}
     files = (*ROOT.rglob("*.py"), *(ROOT.parent / "converters").rglob("*.py"))
     declared = [path for path in files if "\n@register(" in path.read_text()]
@@ -85,16 +83,16 @@ def test_every_rule_says_what_it_does() -> None:
 
 def test_an_unknown_rule_is_told_with_those_most_like_it() -> None:
     with pytest.raises(UnknownRule, match=r"there is no rule 'scan8'; the nearest are scan-8, "):
-        rule("scan8")
+        rule_named("scan8")
 
 
 @pytest.mark.usefixtures("third_party")
 def test_a_rule_of_another_distribution() -> None:
-    assert rule("acme-neg").summary == "Write Neg as a subtraction."
+    assert rule_named("acme-neg").summary == "Write Neg as a subtraction."
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 16]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
     )
-    outcome = Engine([rule("acme-neg")]).round(Model(model))
+    outcome = Engine([rule_named("acme-neg")]).round(Model(model))
     assert [node.op_type for node in outcome.proto.graph.node] == ["Sub"]
     assert outcome.rewritten[0].edit.note == "as a subtraction"
     onnx.checker.check_model(outcome.proto, full_check=True)
@@ -115,44 +113,3 @@ def test_a_code_of_another_distribution_is_explained() -> None:
     from passes.commands.explanation import explanation
 
     assert explanation("acme-integers") == "acme-integers (acme-neg): the value is an integer"
-
-
-def test_schedules_name_rules_in_an_order_that_works() -> None:
-    for schedule in SCHEDULES.values():
-        later = tuple(phase for phase in schedule.phases if not phase.first)
-        assert steps_of(schedule)[-1] == later
-    ((upgrade,),) = steps_of(SCHEDULES["upgrade"])
-    assert upgrade.rules == ("scan-8", "opset")
-
-
-def test_the_wrong_order_is_refused() -> None:
-    check_order(["scan-8", "other", "opset"])
-    check_order(["opset"])
-    with pytest.raises(ValueError, match="the rule 'scan-8' must run before 'opset'"):
-        check_order(["opset", "scan-8"])
-
-
-def test_a_schedule_in_the_wrong_order_is_refused() -> None:
-    wrong = Schedule("wrong", (Phase("recurrences", ("raise-loop", "count-loop")),))
-    with pytest.raises(ValueError, match="'count-loop' must run before 'raise-loop'"):
-        steps_of(wrong)
-
-
-def test_the_upgrade_in_front_is_for_models_that_hold_a_scan_8() -> None:
-    ((upgrade,), _) = steps_of(SCHEDULES["lower"])
-    text = """
-        <ir_version: 3, opset_import: ["" : 8]>
-        g (bool c, float[1,T] x) => (float[1,T] y) {
-          y = If (c) <then_branch = a () => (float[1,T] p) {
-            p = Scan <num_scan_inputs = 1, body = b (float e) => (float o) { o = Neg (e) }> ("", x)
-          }, else_branch = n () => (float[1,T] p) { p = Neg (x) }>
-        }
-    """
-    model = onnx.parser.parse_model(text)
-    assert upgrade.applies_to(Model(model), asked=False)
-    model.graph.node[0].attribute[0].g.node[0].domain = "other"
-    assert not upgrade.applies_to(Model(model), asked=False)
-    model.graph.node[0].attribute[0].g.node[0].domain = ""
-    model.opset_import[0].version = 9
-    assert not upgrade.applies_to(Model(model), asked=False), "there, a Scan is of the later form"
-    assert upgrade.applies_to(Model(model), asked=True), "the user named an opset"

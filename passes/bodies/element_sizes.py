@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
+from passes.ir.site import Site
 from passes.loops.form import Collected, Kind, LoopForm
-from passes.rule import Site
 from passes.types.value_types import INFERRED, Dim, Dims, dims_of
 from passes.writing import spelling
 from passes.writing.author import Author

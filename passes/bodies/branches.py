@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
 
+from passes.bodies.tidy import Tidy, without_copies
 from passes.ir.draft import ITERATION_KEY
 from passes.operators.exactness import Array
 from passes.writing.author import Author
 from passes.writing.purposes import Purpose
-from passes.writing.tidy import Tidy, without_copies
 
 
 @dataclass(frozen=True)

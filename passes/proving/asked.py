@@ -1,0 +1,105 @@
+"""The proofs that commands ask for: they are tried, required, and certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto
+
+from passes.choices import CERTIFICATE, Proving, RuleOptions
+from passes.errors import DoesNotFit, NotProduced
+from passes.ir.model import Model
+from passes.ir.protos import set_metadata
+
+if TYPE_CHECKING:
+    from passes.proving.prover import Attempt
+    from passes.reports.report import Report
+    from passes.verify.inputs.drawer import Case
+
+
+class CannotCertify(DoesNotFit):
+    """The proof would rest on promises, or would not be one of the model that was given."""
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """The ways to prove an outcome that commands ask for, and the options of all commands, with
+    what they promise."""
+
+    asked: Sequence[Proving]
+    options: Sequence[RuleOptions]
+
+    def refuse_to_certify(self, *, bound: bool) -> None:
+        """Raise CannotCertify if a certificate is wanted that would rest on promises, or on inputs
+        that are `bound`."""
+        if not self._certifying:
+            return
+        from passes.proving.promises import Promises
+
+        promises = replace(Promises.of(self.options), given=())
+        under = [one.partition(": ")[0] for one in promises.sentences()]
+        under += ["bound inputs"] if bound else []
+        if under:
+            raise CannotCertify(f"--certify: a proof with {' and '.join(under)} has no certificate")
+
+    def attempt(
+        self, model: Model, proto: ModelProto, say: Callable[[str], None]
+    ) -> Attempt | None:
+        """Return what the proof of an outcome found; None if no command asks for a proof."""
+        if not self.asked:
+            return None
+        from passes.proving.drawn.proving import at_sizes
+        from passes.proving.promises import Promises
+        from passes.proving.prover import attempt
+
+        say("proving")
+        budget = max(proving.budget for proving in self.asked)
+        promises = Promises.of(self.options)
+        new = Model(proto, model.path)
+        found = attempt(model, new, budget, promises)
+        return replace(found, proof=at_sizes(model, new, found.proof, budget, promises))
+
+    def cases(self, model: Model, attempt: Attempt | None, seed: int) -> Sequence[Case]:
+        """The inputs on which the open questions of a proof depend; none without a proof."""
+        if attempt is None:
+            return ()
+        from passes.proving.draws import cases_of
+
+        return cases_of(model.proto, attempt.clues, seed)
+
+    def require(self, report: Report) -> None:
+        """Raise NotProduced if a proof is required and the report has none."""
+        proof = report.proof
+        if proof is not None and not all(one.accepts(proof.kind) for one in self.asked):
+            reason = f"the outcome is {'only ' * proof.is_proven}{proof.line}"
+            raise NotProduced.since(reason, report)
+
+    def certify(
+        self, model: Model, proto: ModelProto, attempt: Attempt | None, report: Report
+    ) -> None:
+        """Put the certificate of a proof into the outcome if a command asks for it, in place of one
+        that the model had.
+
+        Raises:
+            NotProduced: the proof needs its searches.
+        """
+        made = None
+        if self._certifying and attempt is not None and attempt.proof.is_proven:
+            from passes.proving.certificates.certificate import Certificate
+            from passes.proving.certificates.guide import DoesNotHold
+
+            budget = max(one.budget for one in self._certifying)
+            after = Model(proto, model.path)
+            try:
+                certificate = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
+            except DoesNotHold as error:
+                raise NotProduced.since(f"{error}", report) from error
+            made = certificate.to_json()
+        set_metadata(proto, CERTIFICATE, made)
+
+    @property
+    def _certifying(self) -> list[Proving]:
+        """How to prove what is to be certified; empty if nothing is."""
+        return [one for one in self.asked if one.certified]
