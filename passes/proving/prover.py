@@ -19,6 +19,7 @@ from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
+from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.draws import NO_CLUES, Clues
 from passes.proving.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
@@ -38,14 +39,6 @@ __all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 _MOST_PATHS = 80
 _MOST_CASES = 6
 
-#: What every proof assumes.
-ALWAYS = (
-    "axes of one name have one size",
-    "no axis is longer than 2^31 - 1, no loop iterates more than 2^47 times",
-    "NaNs are alike",
-    "rows that no iteration collects have the sizes that the body would give them",
-)
-
 
 @dataclass(frozen=True)
 class Attempt:
@@ -56,9 +49,6 @@ class Attempt:
     choices: Choices | None = None
 
 
-#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
-REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
-DISTRIBUTED = "products distribute over differences"
 #: In which manners a model of recurrent operators is tried, others in the first.
 _MANNERS = (
     Manner(written_out=False),

@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from passes.ir.model import Model
+from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
 from passes.proving.drawn import draws
 from passes.proving.drawn.running import evaluator_of
 from passes.proving.drawn.symbols import (
@@ -22,8 +23,6 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
-from passes.proving.loops.recurrences import SCANS_NOTHING
-from passes.proving.operators.cells import CELLS_NOTHING
 from passes.reports.proof import Draw
 from passes.types import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of

@@ -11,6 +11,7 @@ import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
+from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.evaluator import Call, Evaluator, Fails, Values, operator
 from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, solved
@@ -22,8 +23,6 @@ from passes.types.value_types import dims_of
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8
-#: What the verdict tells where the new model alone has such a Scan.
-SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 

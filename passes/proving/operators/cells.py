@@ -21,21 +21,15 @@ from passes.operators.cells import (
     X,
     activation_named,
 )
+from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
 from passes.proving.evaluator import Call, attributes_of, operator
 from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, solved
 from passes.proving.operators.elementwise import exact
-from passes.proving.operators.reductions import ROWS, dot
+from passes.proving.operators.reductions import dot
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
-
-#: What the verdict tells of them; their documents leave the order of sums open.
-CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states, then peepholes"
-
-#: What the verdict tells where the new model alone has such a cell.
-CELLS_NOTHING = "LSTM, GRU and RNN over no step end with the initial state; onnxruntime differs"
-FITS = "inputs of LSTM, GRU and RNN have the sizes of their documents, and none is broadcast"
 
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 

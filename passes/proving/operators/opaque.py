@@ -21,6 +21,7 @@ from passes.analysis.safety.randomness import first_random
 from passes.converters.steps import Identical
 from passes.converters.table import steps
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
+from passes.proving.assumptions import ALIKE, DECLARED
 from passes.proving.evaluator import OPAQUE, Call, attributes_of, dtype_name, operator
 from passes.proving.families import REDUCTIONS
 from passes.proving.operators.elementwise import exact
@@ -30,9 +31,6 @@ from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of, elem_type_of
 
-#: What the verdict tells of them.
-ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
-DECLARED = "an operator of another domain gives tensors of the declared types"
 #: Operators whose results have fewer axes than an operand, by their documents.
 _FEWER_AXES = (
     "ArgMax ArgMin BatchNormalization Compress Det DynamicQuantizeLinear Einsum Gather GatherND"

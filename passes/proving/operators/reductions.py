@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from passes.operators.table import traits_of, where
+from passes.proving.assumptions import ROWS
 from passes.proving.evaluator import Call, operator
 from passes.proving.families import REDUCTIONS
 from passes.proving.operators.elementwise import broadcast, exact
@@ -25,8 +26,6 @@ _EXACT = {
     "ReduceMin": Algebra.least,
 }
 _FEW = 8
-#: What the verdict tells of them.
-ROWS = "a row is summed up in the same order wherever it is"
 
 
 def _reduced(
