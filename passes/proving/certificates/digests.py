@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from passes.proving.terms.algebra import COMMUTE
+from passes.proving.families import COMMUTE
 from passes.proving.terms.term import LEAVES, Term
 
 #: Terms whose arguments are in no order.

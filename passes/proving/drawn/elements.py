@@ -14,7 +14,7 @@ import numpy as np
 
 from passes.operators.cells import ACTIVATIONS
 from passes.proving.drawn.symbols import Terms, name_of, numbers
-from passes.proving.terms.algebra import EXACT_OPERATORS
+from passes.proving.families import EXACT_OPERATORS
 from passes.verify.executor import Array
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
-from passes.proving.terms.algebra import COMMUTE, LOSSLESS
+from passes.proving.families import COMMUTE, LOSSLESS
 from passes.verify.executor import Array, Ended, Value
 from passes.verify.reference.value_types import blank, element_dtype
 
