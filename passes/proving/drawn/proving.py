@@ -9,7 +9,7 @@ from time import monotonic
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
 from passes.proving.assumptions import AT_SIZES, REORDERED
-from passes.proving.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
+from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
 from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
@@ -54,7 +54,7 @@ def prove_at_sizes(
     before, after = promises.applied(before, after)
     keep = promises.keeping(before)
     try:
-        found = Comparison(before, after, monotonic() + budget, keep).run()
+        found = PairAtSizes(before, after, monotonic() + budget, keep).run()
     except Unequal as error:
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
