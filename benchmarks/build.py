@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.harness import Aim, Bench, Side
 from passes.builds.batch import Batch, Engine, local
 from passes.builds.pool import Limits
-from passes.builds.task import Task, perform
 from passes.commands.pipeline import Pipeline
+from passes.commands.task import Task, perform
 from passes.verify.installed import kept_running
 
 _MODELS = Path(__file__).parent.parent / "golden_models"
@@ -29,7 +29,7 @@ import resource, sys
 from pathlib import Path
 from passes.builds.batch import Batch
 from passes.builds.pool import Limits
-from passes.builds.task import Task
+from passes.commands.task import Task
 from passes.commands.pipeline import Pipeline
 task = Task(sys.argv[1], Pipeline(["simplify"]), sys.argv[2], force=True)
 known = []

@@ -15,61 +15,42 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import (
+    from passes.choices import DEFAULT_OPSET
+    from passes.commands.functions import (
+        bisect,
+        check_target,
+        close,
+        compare,
         convert,
         expand,
         hoist,
         inspect,
+        known_operators,
         lower,
         lowest_opset,
         optimize,
         prove,
         raise_,
         reroll,
+        run,
         simplify,
+        stream,
         unroll,
         upgrade,
     )
-    from passes.bisection.bisecting import bisect
-    from passes.builds.batch import run
-    from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
-    from passes.comparing import compare
     from passes.errors import BadModel, Mismatch, NotProduced, NotVerified, PassesError
     from passes.inspection.inspection import Inspection
     from passes.reports.proof import Proof
     from passes.reports.report import Report
     from passes.rule import BrokenRule, Edit, NothingToDo, Refused, Site, register
     from passes.session import Result
-    from passes.streaming.close import close
-    from passes.streaming.stream import stream
-    from passes.support.reading import known_operators
-    from passes.targets.checking import check_target
 
 __version__ = "0.1.0"
 
+#: Where names are that are not functions of commands.
 _HOMES = {
     "DEFAULT_OPSET": "passes.choices",
-    "convert": "passes.api",
-    "expand": "passes.api",
-    "hoist": "passes.api",
-    "inspect": "passes.api",
-    "lower": "passes.api",
-    "lowest_opset": "passes.api",
-    "optimize": "passes.api",
-    "prove": "passes.api",
-    "raise_": "passes.api",
-    "reroll": "passes.api",
-    "simplify": "passes.api",
-    "unroll": "passes.api",
-    "upgrade": "passes.api",
-    "bisect": "passes.bisection.bisecting",
-    "run": "passes.builds.batch",
-    "check_target": "passes.targets.checking",
-    "compare": "passes.comparing",
-    "close": "passes.streaming.close",
-    "stream": "passes.streaming.stream",
-    "known_operators": "passes.support.reading",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
@@ -135,6 +116,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     # onnx takes a fifth of a second to import: `python -m passes --help` does without.
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'passes' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "passes.commands.functions")), name)

@@ -13,18 +13,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 
-from passes.cli import bisecting as command_bisecting
-from passes.cli import building as command_building
-from passes.cli import checking as command_checking
-from passes.cli import inspection as command_inspection
-from passes.cli import measuring as command_measuring
-from passes.cli import operators as command_operators
-from passes.cli import proving as command_proving
-from passes.cli import rewriting as command_rewriting
-from passes.cli import showing as command_showing
-from passes.cli import streaming as command_streaming
+from passes.cli.calling import enter
 from passes.cli.running import complain, note_failure, report_failure
-from passes.errors import DONE, INTERRUPTED, USAGE, PassesError
+from passes.commands.registry import load_commands
+from passes.errors import DONE, INTERRUPTED, USAGE
 
 app = typer.Typer(
     name="passes",
@@ -39,22 +31,14 @@ app = typer.Typer(
     rewrite); 4 a rewrite, or a model given to `verify` or `prove`, does not agree with the
     original.""",
 )
-app.add_typer(command_rewriting.make())
-app.add_typer(command_building.app)
-app.add_typer(command_checking.app)
-app.add_typer(command_inspection.app)
-app.add_typer(command_showing.app)
-app.add_typer(command_operators.app)
-app.add_typer(command_proving.app)
-app.add_typer(command_measuring.app)
-app.add_typer(command_bisecting.app)
-app.add_typer(command_streaming.app)
+for declared in load_commands().values():
+    enter(app, declared)
 
 
 def _version(asked: bool) -> None:
     if not asked:
         return
-    from passes.tools import tools
+    from passes.ir.versions import tools
 
     own, *others = [f"{name} {version}" for name, version in tools().items() if name != "python"]
     typer.echo(f"{own} ({', '.join(others)}, python {tools()['python']})")
@@ -83,33 +67,29 @@ def main() -> None:
             os.fstat(stream)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    left = _left()
+    try:
+        left = int(app(standalone_mode=False) or DONE)
+    except Exception as error:
+        left = _complained(error)
     if left:
         report_failure(sys.argv[1:], left)
     sys.exit(left)
 
 
-def _left() -> int:
-    """Run the command line, and return its exit code."""
-    try:
-        return int(app(standalone_mode=False) or DONE)
-    except PassesError as error:
-        complain(f"{error}")
-        note_failure(f"{error}")
-        return error.exit_code
-    except typer.Abort:
+def _complained(error: Exception) -> int:
+    """Print why a command could not be run, and return the exit code."""
+    if isinstance(error, typer.Abort):
         complain("interrupted")
         return INTERRUPTED
-    except Exception as error:
-        # an error of usage, of a class that typer keeps to itself
-        show: Callable[[], None] | None = getattr(error, "show", None)
-        if show is None:
-            raise
-        sentence = str(getattr(error, "message", error)).replace("Value error, ", "")  # pydantic's
-        vars(error)["message"] = sentence
-        show()
-        note_failure(sentence)
-        return USAGE
+    # an error of usage, of a class that typer keeps to itself
+    show: Callable[[], None] | None = getattr(error, "show", None)
+    if show is None:
+        raise error
+    sentence = str(getattr(error, "message", error)).replace("Value error, ", "")  # pydantic's
+    vars(error)["message"] = sentence
+    show()
+    note_failure(sentence)
+    return USAGE
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from passes.binding.bound import Bound
 from passes.check import Survey, check, load_checked
 from passes.choices import Proving, Verifying
 from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
-from passes.engine.target_opset import check_known
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.ir.protos import collector_held_back
@@ -132,7 +131,8 @@ class Session:
         proofs = Proofs(self.proving, options)
         with self._undisturbed():
             self.say("loading")
-            check_known(first.target)
+            for one in self.passes:
+                one.check()
             original, survey = loaded(source)
             first.accept(original)
             bound = Bound.of(original, options, self.dims, lenient=self.lenient)
@@ -146,7 +146,7 @@ class Session:
             with self._undisturbed(), _telling(bound):
                 before, model, found, outcomes = original, bound.model, survey, list[Outcome]()
                 for one in self.passes:
-                    if outcomes:
+                    if outcomes:  # on the outcome of the pass before
                         if outcomes[-1].proto is not model.proto:
                             model = Model(outcomes[-1].proto, original.path)
                             found = check(model)

@@ -104,7 +104,7 @@ def test_the_wheel_beside_another_package_called_converters(tmp_path: Path) -> N
         "converters/opset.py",
         "builds/config.schema.json",
         "operators/types.json",
-        "cli/loop_parts.md",
+        "commands/loop_parts.md",
     ):
         assert f"passes/{part}" in names
     venv.create(tmp_path / "venv", with_pip=True)

@@ -110,6 +110,6 @@ def test_a_distribution_that_does_not_load_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("third_party")
 def test_a_code_of_another_distribution_is_explained() -> None:
-    from passes.cli.explanation import explanation
+    from passes.commands.explanation import explanation
 
     assert explanation("acme-integers") == "acme-integers (acme-neg): the value is an integer"

@@ -1,4 +1,4 @@
-"""The page of all commands and options, made of the command line itself."""
+"""The page of all commands and options, made of the command line, which is made of declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import passes.__main__
 from passes.commands.declaring import options_of
 from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Options
-from passes.commands.registry import load_commands
+from passes.commands.registry import load_commands, rewriting_commands
 
 _HEAD = """# Commands and options
 
@@ -38,7 +38,7 @@ def page() -> str:
     for name, one in program.commands.items():
         inner = getattr(one, "commands", None)
         commands |= {name: one} if inner is None else {f"{name} {key}": inner[key] for key in inner}
-    rewriting = load_commands()
+    rewriting = rewriting_commands()
     lines = [_HEAD.rstrip("\n")]
     lines += [f"| [`{name}`](#{_anchor(name)}) | {_line(one)} |" for name, one in commands.items()]
     shared = {name for _, group in _GROUPS for name in options_of(group)}

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ import onnx
 import passes.__main__
 from passes.choices import Target
 from passes.commands.declaring import options_of
-from passes.commands.registry import load_commands
+from passes.commands.registry import rewriting_commands
 
 ROOT = Path(__file__).parents[2]
 _PREFIX = "option "
@@ -99,7 +99,7 @@ def command_of(path: Path) -> tuple[str, list[str]]:
     words = _command(folder, options)
     if "opset" in metadata or folder == "upgrade":
         words += ["--opset", metadata.get("opset", "9")]
-    declared = options_of(load_commands()[words[0]].options)
+    declared = options_of(rewriting_commands()[words[0]].options)
     for name, value in options.items():
         flag = f"--{declared[name].key}" if name in declared else f"--{name.replace('_', '-')}"
         words += [flag] if value == "yes" else [flag, value]
@@ -108,7 +108,7 @@ def command_of(path: Path) -> tuple[str, list[str]]:
 
 def _command(folder: str, options: dict[str, str]) -> list[str]:
     """The command that runs the schedule of a folder; options that it sets itself are removed."""
-    if folder in load_commands() and folder != "optimize":
+    if folder in rewriting_commands() and folder != "optimize":
         return [folder]
     if folder == "peel":
         options.setdefault("peel", "first")
@@ -133,6 +133,7 @@ def _printed(words: list[str]) -> str:
         patch.object(sys, "argv", ["passes", *words, "--no-verify"]),
         redirect_stdout(output),
         redirect_stderr(output),
+        suppress(SystemExit),
     ):
-        passes.__main__._left()
+        passes.__main__.main()
     return output.getvalue()

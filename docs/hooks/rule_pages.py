@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from refusals import Example, examples
 
-from passes.cli.document import loops, rule_text, schedules
-from passes.cli.explanation import SESSION_CODES
+from passes.commands.explanation import SESSION_CODES, loops, rule_text, schedules
 from passes.reports.proof import CODES as PROOF_CODES
 from passes.rule import Rule, load_rules
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cases_page
 import commands_page
+import functions_page
 import releases_page
 import rule_pages
 import schema_page
@@ -78,7 +79,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"{text} (`{target}`)" if (ROOT / target).is_file() else link[0]
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(uri) or '.')}{anchor})"
 
-    return _LINK.sub(mended, markdown)
+    return _LINK.sub(mended, functions_page.filled(markdown))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

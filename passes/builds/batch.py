@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from passes.builds.cache import Cache, default_folder
-from passes.builds.config import Config, load
+from passes.builds.cache import Cache
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.sources import NoModels, common_folder, found, refuse_equal, shard
-from passes.builds.task import InTheWay, Task, is_same
+from passes.builds.sources import refuse_equal
 from passes.builds.worker import MODULE, Engine, Work
+from passes.commands.places import InTheWay, is_same
+from passes.commands.task import Task
 from passes.errors import FAILED, CannotWrite, End, writing
 from passes.reports.summary import Row, Summary
 
@@ -22,75 +22,6 @@ if TYPE_CHECKING:
 
 #: Is called with each row, with the number of rows so far and of all.
 Listener = Callable[[Row, int, int], None]
-
-
-def run(
-    config: str | os.PathLike[str],
-    pipeline: str | None = None,
-    models: Sequence[str | os.PathLike[str]] = (),
-    *,
-    jobs: int | None = None,
-    client: Any = None,
-    cache: bool = True,
-    listener: Listener = lambda row, number, total: None,
-) -> Summary:
-    """Take models through a pipeline described by a `passes.toml`: the named ones, or all of the
-    file, on `jobs` processes or the workers of a `distributed.Client`.
-
-    `listener` is called with each row, the number of rows so far, and that of all. Outcomes of
-    earlier runs are taken from the `cache`.
-
-    Raises:
-        BadConfig: the file is invalid, or has no such pipeline.
-        NoModels: a path or pattern names nothing.
-        SameOutput: two models have one output.
-        InTheWay: an output is one of the models.
-        CannotWrite: a file cannot be written.
-        BadCache: the folder of the cache cannot be written.
-        NoCluster: the workers cannot do it.
-    """
-    file = load(Path(config))
-    if client is None:
-        engine = local(jobs or file.build.jobs)
-    else:
-        from passes.builds.cluster import connected
-
-        engine = connected(client)
-    return batch_of(file, pipeline, models, engine=engine, cache=cache).run(listener)
-
-
-def batch_of(
-    file: Config,
-    pipeline: str | None,
-    named: Sequence[str | os.PathLike[str]],
-    *,
-    engine: Engine,
-    cache: bool = True,
-    part: str | None = None,
-    limited: Callable[[Limits], Limits] = lambda limits: limits,
-) -> Batch:
-    """The batch of a file: of the models that are `named`, or all, those of a `part` `I/N`.
-
-    Raises what `run` raises.
-    """
-    every = found(file.build.models, file.folder)
-    models: Sequence[str] = found(named) if named else every
-    if not models:
-        raise NoModels(f"{file.path}: `models` is empty, and no model is named")
-    folder = common_folder(every or models)
-    if part is not None:
-        models = shard(models, part)
-    tasks = [file.task(model, folder, pipeline) for model in models]
-    own, results, html = file.build.cache_dir, file.build.results, file.build.html
-    place = default_folder() if own is None else file.folder / own
-    return Batch(
-        [(task[0], limited(task[1])) for task in tasks if task is not None],
-        engine,
-        place if cache and file.build.cache else None,
-        None if results is None else file.folder / results,
-        file.failing,
-        None if html is None else file.folder / html,
-    )
 
 
 def local(jobs: int) -> Engine:
@@ -117,7 +48,15 @@ class Batch:
     html: Path | None = None
 
     def run(self, listener: Listener = lambda row, number, total: None) -> Summary:
-        """Do all tasks, in the order in which they are given out.
+        """Do all tasks, and return the summary of their rows. Raises what `rows` raises."""
+        summary = Summary(self.failing)
+        for row in self.rows(summary):
+            listener(row, summary.total, len(self.tasks))
+        return summary
+
+    def rows(self, summary: Summary) -> Iterator[Row]:
+        """Do all tasks, in the order in which they are given out, and yield the row of each, which
+        is counted in the summary.
 
         Raises:
             SameOutput: two models have one output.
@@ -128,7 +67,6 @@ class Batch:
         self._check_places()
         if self.cache is not None:
             Cache(self.cache).prepare()
-        summary = Summary(self.failing)
         pages = self._pages(summary)
         self._tell("w", "")
         for row in self._rows():
@@ -136,10 +74,9 @@ class Batch:
             self._tell("a", row.to_json() + "\n")
             if pages is not None:
                 pages.add(row)
-            listener(row, summary.total, len(self.tasks))
+            yield row
         if pages is not None:
             pages.finish()
-        return summary
 
     def _tell(self, mode: str, line: str) -> None:
         """Write to the results at once: what was done is known if this process is killed."""
@@ -170,7 +107,7 @@ class Batch:
 
     def _check_places(self) -> None:
         """See that no outcome is written over a model or another outcome, and make the folders.
-        Raises what `run` raises."""
+        Raises what `rows` raises."""
         tasks = [task for task, _ in self.tasks]
         outputs = [(task.model, task.output) for task in tasks if task.output is not None]
         refuse_equal(outputs)

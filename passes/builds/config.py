@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import glob
-import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatch
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from passes.builds.pool import Limits
 from passes.builds.sources import output_of
-from passes.builds.task import Task
 from passes.choices import Assumption
 from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
+from passes.commands.task import Task
 from passes.commands.toml_lines import line_of
 from passes.errors import End, WrongUsage, nearest
 from passes.reports.summary import FAILING
@@ -385,17 +382,3 @@ class _Reader:
         place = f"{self.path}:{line}" if line else f"{self.path}"
         key = ".".join(map(str, where))
         return BadConfig(f"{place}: {key}{joint}{sentence}" if key else f"{place}: {sentence}")
-
-
-def example(models: Sequence[Path]) -> str:
-    """The text of a file of a build to begin with, for the models below a folder."""
-    folders = {(model.parts[0] if len(model.parts) > 1 else "", model.suffix) for model in models}
-    patterns = [
-        f"{glob.escape(folder)}/**/*{suffix}" if folder else f"*{suffix}"
-        for folder, suffix in sorted(folders)
-        if not folder.startswith(".") and folder != "build" and ".reproducer" not in folder
-    ]
-    # a string of JSON is one of TOML
-    quoted = [json.dumps(one, ensure_ascii=False) for one in patterns or ["models/**/*.onnx"]]
-    text = (resources.files("passes.builds") / "example.toml").read_text(encoding="utf-8")
-    return text.replace("models = []", f"models = [{', '.join(quoted)}]", 1)

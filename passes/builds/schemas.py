@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.commands.declaring import options_of
-from passes.commands.registry import load_commands
-from passes.inspection.inspection import VERSION as INSPECT_VERSION
-from passes.inspection.inspection import Inspection
+from passes.commands.registry import Command, load_commands, rewriting_commands
 from passes.proving.certificates.certificate import VERSION as CERTIFICATE_VERSION
 from passes.proving.certificates.certificate import Certificate
 from passes.reports.json_values import document, schema_of
 from passes.reports.report_file import VERSION, ReportFile
-from passes.support.operators import VERSION as OPERATORS_VERSION
-from passes.support.operators import Operators
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def config() -> dict[str, Any]:
     """The schema of `passes.toml`, as JSON shows it."""
-    commands = load_commands()
+    commands = rewriting_commands()
     step = {
         "anyOf": [
             {"enum": list(commands)},
@@ -70,25 +66,33 @@ def _table(
     }
 
 
-def _file(kind: type, title: str, version: int) -> dict[str, Any]:
-    """The schema of a file that holds a dataclass."""
-    return {"$schema": DIALECT, "title": f"{title}, version {version}", **schema_of(kind)}
+def _file(name: str, kind: type, title: str, version: int) -> tuple[str, dict[str, Any]]:
+    """The name and the schema of a file that holds a dataclass."""
+    schema = {"$schema": DIALECT, "title": f"{title}, version {version}", **schema_of(kind)}
+    return f"{name}-{version}.schema.json", schema
 
 
-#: The dataclass in each file of a version, and its title.
-_FILES = {
-    "report": (ReportFile, "Report of passes", VERSION),
-    "certificate": (Certificate, "Certificate of passes", CERTIFICATE_VERSION),
-    "inspect": (Inspection, "Findings of inspect", INSPECT_VERSION),
-    "operators": (Operators, "Operators of passes", OPERATORS_VERSION),
-}
-#: What makes each schema, by the name of its file.
-SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
-    **{f"{name}-{row[2]}.schema.json": partial(_file, *row) for name, row in _FILES.items()},
-    "config.schema.json": config,
-}
+def of_command(command: Command) -> tuple[str, dict[str, Any]]:
+    """The name and the schema of the file that a command writes with `--json`."""
+    form = command.schema
+    assert form is not None
+    module = import_module(form.module)
+    return _file(command.name, getattr(module, form.name), form.title, module.VERSION)
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Each schema, by the name of its file."""
+    commands = [one for one in load_commands().values() if one.schema is not None]
+    return dict(
+        [
+            _file("report", ReportFile, "Report of passes", VERSION),
+            _file("certificate", Certificate, "Certificate of passes", CERTIFICATE_VERSION),
+            *map(of_command, commands),
+            ("config.schema.json", config()),
+        ]
+    )
 
 
 if __name__ == "__main__":
-    for name, made in SCHEMAS.items():
-        Path(__file__).with_name(name).write_text(document(made()), encoding="utf-8")
+    for name, made in schemas().items():
+        Path(__file__).with_name(name).write_text(document(made), encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from passes.builds.cache import Cache
 from passes.builds.pool import Ended, Limits, serve
-from passes.builds.task import Task, perform
+from passes.commands.task import Task, perform
 from passes.reports.summary import Row
 
 #: What `python -m` runs in a process.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import MISSING
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -21,12 +22,11 @@ _NUMBERS = (int, float)
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
 #: What reads the entries of options that are mappings; it is imported when there are any.
 _ENTRIES: Mapping[Any, tuple[str, str]] = {
+    Mapping[str, str]: (__name__, "pair"),
     Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
     Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
     Mapping[str, Any]: ("passes.binding.values", "parsed"),
 }
-#: The help text of a model on the command line.
-THE_MODEL = "The model: binary, or .onnxtxt, .json, ..."
 _T = TypeVar("_T")
 
 
@@ -41,24 +41,6 @@ def parameters_of(declared: type, own_first: type | None = None) -> list[Paramet
     return [parameter(option) for option in options]
 
 
-def model_arguments(*optional: str, **helps: str) -> list[Parameter]:
-    """The parameters of the command line for files that are named, by their help texts; those that
-    are `optional` are None by default."""
-    return [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=None if name in optional else Parameter.empty,
-            annotation=Annotated[
-                Path | None if name in optional else Path,
-                # what reads a file tells why it cannot be read
-                typer.Argument(help=text, metavar=name.upper(), callback=_named, readable=False),
-            ],
-        )
-        for name, text in helps.items()
-    ]
-
-
 def _named(path: Path | None) -> Path | None:
     """The path of a file. Raises typer.BadParameter for stdin."""
     if path == Path("-"):
@@ -66,9 +48,30 @@ def _named(path: Path | None) -> Path | None:
     return path
 
 
+def _argument(option: Option) -> Any:
+    """What typer has to know of a positional argument; one that is no string is a file."""
+    name, text = option.help.metavar or option.key.upper(), option.help.text
+    if option.annotation is str:
+        kind: Any = str
+        declared: Any = typer.Argument(help=text, metavar=name)
+    elif option.annotation is Any:
+        kind = Path
+        # what reads a file tells why it cannot be read
+        declared = typer.Argument(help=text, metavar=name, callback=_named, readable=False)
+    else:
+        kind = GenericAlias(list, str if option.annotation == Sequence[str] else Path)
+        declared = typer.Argument(help=text, metavar=name, readable=False, show_default=False)
+    return Annotated[kind | None if option.default is not MISSING else kind, declared]
+
+
 def parameter(option: Option) -> Parameter:
-    """The parameter of an option."""
+    """The parameter of an option or an argument."""
     help_ = option.help
+    if option.is_argument:
+        needed = Parameter.empty if option.default is MISSING else None
+        return Parameter(
+            option.name, Parameter.KEYWORD_ONLY, default=needed, annotation=_argument(option)
+        )
     flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
@@ -77,9 +80,11 @@ def parameter(option: Option) -> Parameter:
         metavar = "N"
     declared: Any = typer.Option(*flags, help=help_.text, metavar=metavar)
     kind: Any = bool if option.annotation is bool else str
-    default = option.default
+    default: Any = option.default
     if default is not None and kind is str:
         default = f"{default}"
+    if option.annotation == tuple[str, str]:
+        default = "=".join(option.default)
     if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = GenericAlias(list, kind) | None, None
     elif option.optional:
@@ -99,6 +104,8 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
         value = given.pop(name)
         if option.annotation in _ENTRIES:
             value = _entries(option, value or ()) or None
+        elif option.annotation == tuple[str, str]:
+            value = next(iter(_entries(option, [value]).items()))
         elif option.annotation in _NUMBERS and value is not None:
             with suppress(ValueError):  # what is no number is refused as such
                 value = option.annotation(value)
@@ -113,7 +120,7 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
 
 def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
     """Return the values of entries of the form NAME=..., by name."""
-    module, function = _ENTRIES[option.annotation]
+    module, function = _ENTRIES.get(option.annotation, (__name__, "pair"))
     read = getattr(import_module(module), function)
     found: dict[str, Any] = {}
     try:
@@ -125,6 +132,14 @@ def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
     except ValueError as error:
         fail(f"--{option.key}: {error}", USAGE)
     return found
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Both names of `h=new_h`. Raises ValueError if it is not of that form."""
+    name, _, other = text.partition("=")
+    if not name or not other:
+        raise ValueError(f"{text!r} is not of the form IN=OUT")
+    return name, other
 
 
 def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:

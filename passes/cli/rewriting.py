@@ -1,33 +1,34 @@
-"""The commands that rewrite a model, made of their declarations."""
+"""The commands that rewrite, on one model or on many."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.builds.sources import common_folder, output_of
-from passes.builds.task import Task
-from passes.cli.many import engine_of, limits_of, models_of
-from passes.cli.many import run as run_many
-from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import check_report, failing, rewrite, tell, write
-from passes.commands.declaring import options_of
+from passes.cli.parameters import options_from, parameters_of
+from passes.cli.running import beside, call, complain, fail, failing, progress, show, write
+from passes.commands.declaring import Place
 from passes.commands.delivery import Delivery, Many
-from passes.commands.options import Binding, Options
+from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
-from passes.commands.registry import Command, load_commands
-from passes.errors import WrongUsage
+from passes.commands.places import DASH, check_reports
+from passes.commands.registry import Command
+from passes.commands.task import Done, Task, perform, with_advice
+from passes.errors import FAILED, MISMATCH, WrongUsage
 
 if TYPE_CHECKING:
     from passes.builds.batch import Batch
 
-_Path = str | os.PathLike[str]
 _MODELS: Any = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -38,49 +39,61 @@ _MODELS: Any = Annotated[
         readable=False,  # what reads a file tells why it cannot be read
     ),
 ]
-_LOWEST: Any = Annotated[
-    bool,
-    typer.Option(
-        "--lowest",
-        help="Write no model and execute nothing: report the oldest opset that the model can be "
-        "converted to, and for each opset down to 7 what blocks it.",
-    ),
-]
 
 
-def enter(app: typer.Typer, command: Command) -> None:
-    """Make a command of the command line of a declared one."""
+def parameters(declared: type[Options]) -> list[Parameter]:
+    """The parameters of a command that rewrites, those of its own before those that all have."""
+    first = Parameter("models", Parameter.KEYWORD_ONLY, default=None, annotation=_MODELS)
+    json, output, *delivery = parameters_of(Delivery)
+    own = parameters_of(declared, own_first=Options)
+    return [first, output, *own, json, *delivery, *parameters_of(Many)]
+
+
+def caller(command: Command) -> Callable[..., None]:
+    """What the command line calls for a command that rewrites."""
 
     def run(models: list[Path] | None, **given: Any) -> None:
-        delivery = options_from(Delivery, given)
-        many = options_from(Many, given)
-        lowest = given.pop("lowest", False)
+        delivery, many = options_from(Delivery, given), options_from(Many, given)
         with failing():
-            found = models_of(models or [], many)
-            if lowest:
-                if len(found) > 1:
-                    raise WrongUsage("--lowest takes one model")
-                _lowest(Path(found[0]), delivery, given)
+            found = _models(models or [], many)
+            options: Options = options_from(command.options, given)
+            if (other := options.instead(found, delivery)) is not None:
+                call(other)
                 return
-            options = options_from(command.options, given)
             if _is_one(found, models or [], many):
                 task = _task(found[0], command, options, delivery, many.html)
-                rewrite(task, delivery, quiet=many.quiet, html=many.html)
+                _refuse_places(task, delivery, many)
+            else:
+                batch = _batch(found, command, options, delivery, many)
+                show(partial(many.shown, batch, verbose=delivery.verbose), {})
                 return
-            batch = _batch(found, command, options, delivery, many)
-        run_many(batch, many, verbose=delivery.verbose)
+        with _as_files(task) as files:
+            with progress() as say:
+                done = perform(files.task, say)
+                done = with_advice(files.task, done, say)
+            _show(files, done, delivery, many)
 
-    run.__doc__ = command.options.__doc__
-    delivery = {one.name: one for one in parameters_of(Delivery)}
-    output = delivery.pop("output")
-    first = Parameter("models", Parameter.KEYWORD_ONLY, default=None, annotation=_MODELS)
-    own = parameters_of(command.options, own_first=Options)
-    many = parameters_of(Many)
-    if command.name == "convert":
-        lowest = Parameter("lowest", Parameter.KEYWORD_ONLY, default=False, annotation=_LOWEST)
-        own.insert(0, lowest)
-    give_parameters(run, [first, output, *own, *delivery.values(), *many])
-    app.command(command.name, short_help=command.short_help)(run)
+    return run
+
+
+def _models(given: Sequence[Path], many: Many) -> Sequence[str]:
+    """The models that are named on the command line, without those of other shards.
+
+    Raises:
+        WrongUsage: a path names nothing, or there is none.
+    """
+    from passes.builds.sources import found, listed, shard
+
+    named = [*map(str, given)]
+    if many.from_file is not None:
+        named += listed(Path(many.from_file))
+    if not named:
+        raise typer.BadParameter("name one, or a list of them by --from-file", param_hint="MODEL")
+    for name in named if many.out_dir is None else ():
+        if os.path.isdir(name):
+            raise WrongUsage(f"{name}: is a folder; with --out-dir, its models are taken")
+    models = found(named)
+    return shard(models, many.shard) if many.shard is not None else models
 
 
 def _is_one(found: Sequence[str], given: Sequence[Path], many: Many) -> bool:
@@ -91,12 +104,21 @@ def _is_one(found: Sequence[str], given: Sequence[Path], many: Many) -> bool:
 
 
 def _task(
-    model: str, command: Command, options: Options, delivery: Delivery, html: _Path | None
+    model: str, command: Command, options: Options, delivery: Delivery, html: Place | None
 ) -> Task:
     output = None if delivery.output is None else os.fspath(delivery.output)
     kept = tuple(os.fspath(place) for place in (delivery.json, html) if place is not None)
     ending, strict = command.ending(options), delivery.strict
     return Task(model, Pipeline([options]), output, ending, strict, delivery.force, kept)
+
+
+def _refuse_places(task: Task, delivery: Delivery, many: Many) -> None:
+    """Raise what `check_reports` raises if a report cannot be written where it is wanted."""
+    inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
+    others = [Path(task.model), *map(Path, inputs)]
+    with suppress(WrongUsage):  # the report is about that
+        others.append(task.expected())
+    check_reports((delivery.json, many.html), others)
 
 
 def _batch(
@@ -108,6 +130,7 @@ def _batch(
         WrongUsage: an option is for one model.
     """
     from passes.builds.batch import Batch
+    from passes.builds.sources import common_folder, output_of
 
     if delivery.output is not None and len(models) > 1:
         raise WrongUsage("--output is for one model; --out-dir is for many")
@@ -118,39 +141,86 @@ def _batch(
         template = os.path.join(os.fspath(many.out_dir), "{folder}", "{name}")
         folder = common_folder(models)
         tasks = [replace(task, output=output_of(template, task.model, folder)) for task in tasks]
-    cache = None if many.cache_dir is None else Path(many.cache_dir)
-    results = None if many.results is None else Path(many.results)
-    html = None if many.html is None else Path(many.html)
-    limits = limits_of(many)
-    engine = engine_of(many, many.jobs or 1)
-    return Batch([(task, limits) for task in tasks], engine, cache, results, html=html)
+    limits = many.limits()
+    batch = Batch([(task, limits) for task in tasks], many.workers(many.jobs or 1))
+    return many.placed(batch)
 
 
-def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:
-    """Report how far down a model can be converted."""
-    named = {
-        "--opset": given["opset"],
-        "--for": given["for_"],
-        "--ir-version": given["ir_version"],
-        "--output": delivery.output,
-        **{f"--{option.key}": given[name] for name, option in options_of(Binding).items()},
-    }
-    for option, value in named.items():
-        if value is not None:
-            raise typer.BadParameter(f"does not go together with {option}", param_hint="--lowest")
-    from passes import api
+@dataclass(frozen=True)
+class _Files:
+    """A task whose streams are files for as long as it takes."""
 
-    with failing():
-        check_report(delivery.json, (model,))
-        found = api.lowest_opset(model, inline=given["inline"] or ())
-    tell(found.to_text(verbose=delivery.verbose))
-    if delivery.json is not None:
-        write(delivery.json, found.to_json())
+    task: Task
+    to_stdout: bool = False
+    names: tuple[tuple[str, str], ...] = ()
+
+    def named(self, text: str) -> str:
+        """A text with `stdin` and `stdout` for the names of these files."""
+        for path, name in self.names:
+            text = text.replace(path, name)
+        return text
+
+    def deliver(self, done: Done) -> None:
+        """Write the outcome to stdout, if that is its destination."""
+        if not (self.to_stdout and done.output):
+            return
+        try:
+            sys.stdout.buffer.write(Path(done.output).read_bytes())
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            fail(f"stdout: cannot be written ({error.strerror})", FAILED)
 
 
-def make() -> typer.Typer:
-    """An application with every command that rewrites."""
-    app = typer.Typer()
-    for command in load_commands().values():
-        enter(app, command)
-    return app
+@contextmanager
+def _as_files(task: Task) -> Iterator[_Files]:
+    """A task with files in place of stdin and stdout: a model from stdin is written to stdout
+    unless an output is named."""
+    from_stdin = task.model == DASH
+    to_stdout = task.output == DASH or (from_stdin and task.output is None)
+    if not from_stdin and not to_stdout:
+        yield _Files(task)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        names: list[tuple[str, str]] = []
+        if from_stdin:
+            model = Path(folder) / "stdin.onnx"
+            model.write_bytes(sys.stdin.buffer.read())
+            task = replace(task, model=str(model))
+            names.append((str(model), "stdin"))
+        if to_stdout:
+            output = Path(folder) / "stdout.onnx"
+            task = replace(task, output=str(output))
+            names.append((str(output), "stdout"))
+        yield _Files(task, to_stdout, tuple(names))
+
+
+def _show(files: _Files, done: Done, delivery: Delivery, many: Many) -> None:
+    """Print and write what became of a task, and exit with its code."""
+    from passes.reports.report_file import ReportFile
+
+    told = complain if files.to_stdout else beside(delivery.json, many.html)
+    broken = not done.output and done.exit_code
+    with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
+        if done.report is not None and not many.quiet:
+            last = _written(files.task, done) if done.output and not files.to_stdout else ""
+            told(files.named(done.report.to_text(verbose=delivery.verbose, written=last)))
+        if delivery.json is not None:
+            write(delivery.json, files.named(ReportFile.of(files.task, done).to_json()))
+        if many.html is not None:
+            write(many.html, files.named(ReportFile.of(files.task, done).to_html()))
+    files.deliver(done)
+    for remark in done.remarks if not many.quiet or done.exit_code == MISMATCH else ():
+        complain(files.named(remark))
+    if done.exit_code:
+        fail(files.named(done.sentence), done.exit_code)
+
+
+def _written(task: Task, done: Done) -> str:
+    """Where the outcome is; after `optimize`, what it cost, too."""
+    if done.report is None or not done.report.command.startswith("optimize"):
+        return f"wrote {done.output}"
+    from passes.reports.measured import megabytes
+
+    sizes = [megabytes(os.path.getsize(path)) for path in (task.model, done.output)]
+    size = " -> ".join(dict.fromkeys(sizes))
+    return f"wrote {done.output}: {size}, {done.seconds:.1f} s of work"

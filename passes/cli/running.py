@@ -1,205 +1,72 @@
-"""The common part of the commands: run, report, and exit with the right code."""
+"""What commands print, write and exit with."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, Any, NoReturn
 
 import typer
 
-from passes.builds.task import Done, InTheWay, Task, is_same, perform, refuse_weights, with_advice
-from passes.errors import (
-    FAILED,
-    MISMATCH,
-    BadModel,
-    CannotWrite,
-    DoesNotFit,
-    PassesError,
-    WrongUsage,
-)
+from passes.commands.declaring import Place, options_of
+from passes.commands.places import DASH, check_reports
+from passes.commands.standalone import Output, Say, Standalone
+from passes.errors import DONE, FAILED, DoesNotFit, PassesError
 
-if TYPE_CHECKING:
-    from passes.commands.delivery import Delivery
-    from passes.reports.report import Report
-    from passes.reports.report_file import ReportFile
-
-Place = str | os.PathLike[str]
 #: The last sentence on why the program fails, and the files that it wrote.
 _FAILURES: list[str] = []
 _WRITTEN: set[str] = set()
 
 
-#: What stands for stdin or stdout in place of a path.
-DASH = "-"
+def call(command: Standalone) -> None:
+    """Run a command that is no step of a pipeline, show its results, and exit with the code of the
+    worst."""
+    options = options_of(type(command)).items()
+    places = {name: getattr(command, name) for name, one in options if one.help.report}
+    named = [getattr(command, name) for name, one in options if one.is_argument]
+    with failing(named[0] if named else None):
+        check_reports([*places.values()], command.files())
+        show(command.outputs, places)
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """A task whose streams are files for as long as it takes."""
-
-    task: Task
-    to_stdout: bool
-    names: tuple[tuple[str, str], ...]
-
-    def named(self, text: str) -> str:
-        """A text with `-` for the names of these files."""
-        for path, name in self.names:
-            text = text.replace(path, name)
-        return text
-
-    def deliver(self, done: Done) -> None:
-        """Write the outcome to stdout, if that is its destination. Raises OSError."""
-        if self.to_stdout and done.output:
-            sys.stdout.buffer.write(Path(done.output).read_bytes())
-            sys.stdout.buffer.flush()
+def show(outputs: Callable[[Say], Iterator[Output]], places: Mapping[str, Place | None]) -> None:
+    """Show what a command gives, with a line of progress, and exit with the code of the worst."""
+    code = DONE
+    with progress() as say:
+        for output in outputs(say):
+            say.clear()
+            code = max(code, output.exit_code)
+            _show(output, places)
+    if code:
+        raise typer.Exit(code)
 
 
-@contextmanager
-def as_files(task: Task) -> Iterator[Streamed]:
-    """A task with files in place of stdin and stdout: a model from stdin is written to stdout
-    unless an output is named."""
-    from_stdin = task.model == DASH
-    to_stdout = task.output == DASH or (from_stdin and task.output is None)
-    if not from_stdin and not to_stdout:
-        yield Streamed(task, False, ())
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        names: list[tuple[str, str]] = []
-        if from_stdin:
-            model = Path(folder) / "stdin.onnx"
-            model.write_bytes(sys.stdin.buffer.read())
-            task = replace(task, model=str(model))
-            names.append((str(model), "stdin"))
-        if to_stdout:
-            output = Path(folder) / "stdout.onnx"
-            task = replace(task, output=str(output))
-            names.append((str(output), "stdout"))
-        yield Streamed(task, to_stdout, tuple(names))
-
-
-def rewrite(
-    task: Task, delivery: Delivery, *, quiet: bool = False, html: Place | None = None
-) -> None:
-    """Do it, and exit with the code of the outcome; `html` is where its page is written."""
-    from passes.reports.report_file import ReportFile
-
-    json = delivery.json
-    inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
-    with failing():
-        others = [Path(task.model), *map(Path, inputs)]
-        with suppress(WrongUsage):  # the report is about that
-            others.append(task.expected())
-        check_reports((json, html), others)
-    with as_files(task) as files:
-        with progress() as say:
-            done = with_advice(files.task, perform(files.task, say), say)
-        print_it = complain if files.to_stdout else beside(json, html)
-        broken = not done.output and done.exit_code
-        with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
-            if done.report is not None and not quiet:
-                last = _written(files.task, done) if done.output and not files.to_stdout else ""
-                text = done.report.to_text(verbose=delivery.verbose, written=last)
-                print_it(files.named(text))
-            if json is not None:
-                write(json, files.named(ReportFile.of(files.task, done).to_json()))
-            if html is not None:
-                write_page(html, ReportFile.of(files.task, done), files.named)
-        try:
-            files.deliver(done)
-        except OSError as error:
-            fail(f"stdout: cannot be written ({error.strerror})", FAILED)
-        for remark in done.remarks if not quiet or done.exit_code == MISMATCH else ():
-            complain(files.named(remark))
-        if done.exit_code:
-            fail(files.named(done.sentence), done.exit_code)
-
-
-def _written(task: Task, done: Done) -> str:
-    """Where the outcome is; after `optimize`, what it cost, too."""
-    if done.report is None or not done.report.command.startswith("optimize"):
-        return f"wrote {done.output}"
-    from passes.reports.measured import megabytes
-
-    sizes = [megabytes(os.path.getsize(path)) for path in (task.model, done.output)]
-    size = " -> ".join(dict.fromkeys(sizes))
-    return f"wrote {done.output}: {size}, {done.seconds:.1f} s of work"
+def _show(output: Output, places: Mapping[str, Place | None]) -> None:
+    with suppress(typer.Exit) if output.exit_code else nullcontext():  # if it can be written or not
+        if output.text:
+            beside(*places.values())(output.text)
+        for name, text in output.files.items():
+            if (place := places[name]) is not None:
+                write(place, text())
+    for remark in output.remarks:
+        complain(remark)
+    if output.failure:
+        fail(output.failure, output.exit_code)
 
 
 @contextmanager
-def failing(model: Path | None = None) -> Iterator[None]:
+def failing(model: Any = None) -> Iterator[None]:
     """Leave with the sentence and the exit code of an error of this package, which may be about
     what `model` does not have."""
     try:
         yield
-    except DoesNotFit as error:
-        fail(f"{model}: {error}" if model else f"{error}", error.exit_code)
     except PassesError as error:
-        fail(f"{error}", error.exit_code)
-
-
-def check_reports(places: Sequence[Place | None], others: Sequence[Path]) -> None:
-    """See that reports can be written, and over no other file of the command or one another.
-    Raises what `check_report` raises."""
-    known = list(others)
-    for place in places:
-        check_report(place, known)
-        known += [] if place is None else [Path(place)]
-
-
-def check_report(json: Place | None, others: Sequence[Path]) -> None:
-    """See that the report can be written, and over no other file of the command nor the weights of
-    its models, before any work is done.
-
-    Raises:
-        InTheWay: it would be written over another file.
-        CannotWrite: it cannot be written.
-    """
-    if json is None or os.fspath(json) == DASH:
-        return
-    json = Path(json)
-    try:
-        with suppress(FileNotFoundError):
-            json.stat()  # a link that leads to itself
-        if any(is_same(json, other) for other in others):
-            raise InTheWay(f"{json}: is a file of this command, not a place for its report")
-        if json.is_dir():
-            raise CannotWrite(f"{json}: cannot be written (it is a folder)")
-        if not json.exists() and not json.parent.is_dir():
-            raise CannotWrite(f"{json}: cannot be written (there is no folder {json.parent})")
-        if not os.access(json if json.exists() else json.parent, os.W_OK):
-            raise CannotWrite(f"{json}: cannot be written (permission denied)")
-        for other in others:
-            with suppress(BadModel):  # it is none, or that is told when it is loaded
-                refuse_weights(other, [json])
-    except OSError as error:
-        raise CannotWrite(f"{json}: cannot be written ({error.strerror})") from error
-
-
-def show(report: Report, json: Place | None) -> None:
-    """Print the report, and write it where it is wanted as JSON."""
-    beside(json)(report.to_text())
-    if json is not None:
-        write(json, report.to_json())
-
-
-def write_page(
-    path: Place,
-    report: ReportFile,
-    named: Callable[[str], str] = lambda text: text,
-    remedies: Sequence[str] = (),
-) -> None:
-    """Write the page of a report, or leave with a sentence why that cannot be."""
-    from passes.reports.pages.page import page_of
-    from passes.reports.pages.writing import as_html
-
-    write(path, named(as_html(page_of(report, remedies))))
+        named = model is not None and isinstance(error, DoesNotFit)
+        fail(f"{model}: {error}" if named else f"{error}", error.exit_code)
 
 
 def write(path: Place, text: str) -> None:
@@ -252,7 +119,7 @@ def report_failure(arguments: Sequence[str], code: int) -> None:
     for place in places:
         if place and place not in _WRITTEN and _FAILURES:
             with suppress(OSError, PassesError, typer.Exit):  # the place may be what failed
-                check_report(place, [])
+                check_reports([place], [])
                 write(place, ReportFile.of_failure(_FAILURES[-1], code).to_json())
 
 
@@ -270,13 +137,28 @@ def _silence(stream: IO[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-@contextmanager
-def progress(first: str = "") -> Iterator[Callable[[str], None] | None]:
-    """Show progress on a line of stderr, `first` this, if that is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
+class Line:
+    """A line on stderr that tells of progress, and is written over, where stderr is a terminal."""
 
-    with Console(stderr=True).status(first) as status:
-        yield status.update
+    def __init__(self) -> None:
+        self._shown = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        """Show a text in place of the one before."""
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave the line empty for what is printed next."""
+        self("")
+
+
+@contextmanager
+def progress() -> Iterator[Line]:
+    """A line of progress, which is empty at the end."""
+    line = Line()
+    try:
+        yield line
+    finally:
+        line.clear()

@@ -10,9 +10,16 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache, reduce
 from operator import or_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from passes.errors import nearest
+
+if TYPE_CHECKING:
+    from passes.session import Source as Source
+    from passes.verify.executor import Feeds as Feeds
+else:  # these are imported with onnx, without which help is quick
+    Source = Feeds = Any
+Place = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -22,7 +29,8 @@ class Help:
     `metavar`.
 
     `shown` names where the option exists: on the command line (`cli`), in a configuration file
-    (`file`), as a keyword of the library (`api`).
+    (`file`), as a keyword of the library (`api`). `report`: it is the path of a file that is
+    written, and no other file of the command.
     """
 
     text: str = ""
@@ -31,6 +39,12 @@ class Help:
     flag: str = ""
     metavar: str | None = None
     shown: frozenset[str] = frozenset({"cli", "file", "api"})
+    report: bool = False
+
+
+@dataclass(frozen=True)
+class Argument(Help):
+    """The declaration of a field that is given by its position on the command line."""
 
 
 class WrongOption(Exception):
@@ -115,6 +129,10 @@ def _printed_values(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: printed(one) for name, one in value.items()}
 
 
+def _are_two(value: Any) -> bool:
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(_is_number, value))
+
+
 def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
@@ -128,7 +146,7 @@ KINDS: Mapping[Any, ValueKind] = {
     int: ValueKind("a whole number", _is_integer, {"type": "integer"}),
     float: ValueKind("a number", _is_number, {"type": "number"}, float),
     str: ValueKind("a string", lambda value: isinstance(value, str), _STRING, str),
-    str | os.PathLike[str]: ValueKind(
+    Place: ValueKind(
         "a path", lambda value: isinstance(value, str | os.PathLike), _STRING, os.fspath
     ),
     Sequence[str]: ValueKind(
@@ -157,19 +175,38 @@ KINDS: Mapping[Any, ValueKind] = {
         _printed_values,
     ),
     Callable[[str], None]: ValueKind("a function of a string", callable, {}),
+    bool | Place: ValueKind(
+        "true, false or a path",
+        lambda value: isinstance(value, bool | str | os.PathLike),
+        {"anyOf": [{"type": "boolean"}, _STRING]},
+    ),
+    tuple[str, str]: ValueKind(
+        "two strings", lambda v: _is_list(v) and len(v) == 2, {"type": "array"}, tuple
+    ),
+    Mapping[str, str]: ValueKind(
+        "a mapping from names to names",
+        lambda value: _is_named(value) and all(isinstance(one, str) for one in value.values()),
+        {"type": "object", "additionalProperties": _STRING},
+        dict,
+    ),
+    tuple[float, float]: ValueKind("two numbers", _are_two, {}, tuple),
+    Any: ValueKind("anything", lambda value: True, {}),
+    Sequence[Place]: ValueKind("a list of paths", lambda v: not isinstance(v, str), {}, tuple),
+    Sequence[Any]: ValueKind("a list", lambda v: isinstance(v, Sequence), {}, tuple),
 }
 
 
 @dataclass(frozen=True)
 class Option:
     """A field of an options class. `kind` is its type without `None`, its value if it is not set
-    and has no `default`."""
+    and has no `default`. `positional`: in Python it may be given by its position."""
 
     name: str
     annotation: Any
     optional: bool
     default: Any
     help: Help
+    positional: bool = False
 
     @property
     def file_key(self) -> str:
@@ -180,6 +217,11 @@ class Option:
     def key(self) -> str:
         """Its name on the command line."""
         return self.help.flag or self.file_key
+
+    @property
+    def is_argument(self) -> bool:
+        """True if it is given by its position on the command line."""
+        return isinstance(self.help, Argument)
 
     @property
     def kind(self) -> ValueKind:
@@ -257,7 +299,8 @@ def _spelled(value: Any) -> str:
 def flags_of(options: Declared) -> list[str]:
     """The arguments that give options on the command line, those that have defaults left out."""
     known = options_of(type(options)).items()
-    return [flag for name, one in known for flag in one.flags(getattr(options, name))]
+    given = [(one, getattr(options, name)) for name, one in known if not one.is_argument]
+    return [flag for one, value in given for flag in one.flags(value)]
 
 
 def options_of(declared: type) -> Mapping[str, Option]:
@@ -275,8 +318,10 @@ def _read(declared: Any) -> Mapping[str, Option]:
         parts = [part for part in typing.get_args(kind) if part is not type(None)] if union else []
         optional = union and len(parts) < len(typing.get_args(kind))
         if union:
-            kind = reduce(or_, parts)
-        found[field.name] = Option(field.name, kind, optional, field.default, help_)
+            kind = Any if Any in parts else reduce(or_, parts)
+        found[field.name] = Option(
+            field.name, kind, optional, field.default, help_, not field.kw_only
+        )
     return found
 
 

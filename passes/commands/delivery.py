@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.commands.declaring import Declared, Help
+from passes.commands.standalone import Output, Say
+from passes.errors import INTERRUPTED, WrongUsage, writing
 
-CLI = frozenset({"cli"})
+if TYPE_CHECKING:
+    from passes.builds.batch import Batch
+    from passes.builds.pool import Limits
+    from passes.builds.worker import Engine
+
+_DASK = "dask://"
+CLI, API = frozenset({"cli"}), frozenset({"api"})
 _BOTH = frozenset({"cli", "file"})
 Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=CLI)]
 
@@ -19,7 +29,9 @@ class Reporting(Declared):
 
     json: Annotated[
         str | os.PathLike[str] | None,
-        Help("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=CLI),
+        Help(
+            "Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=CLI, report=True
+        ),
     ] = None
 
 
@@ -34,6 +46,7 @@ class Paged(Declared):
             "models a table, and beside it a folder with a page for each.",
             metavar="FILE",
             shown=CLI,
+            report=True,
         ),
     ] = None
 
@@ -80,6 +93,67 @@ class Working(Paged):
         bool, Help("Print annotations of a GitHub workflow for what fails.", shown=CLI)
     ] = False
     quiet: Annotated[bool, Help("Print only what fails.", shown=CLI)] = False
+
+    def limits(self, known: Limits | None = None) -> Limits:
+        """The limits of a model, those of the command line before those that are known."""
+        from passes.builds.pool import Limits
+
+        seconds = None if known is None else known.seconds
+        memory = None if known is None else known.memory
+        if self.time_limit is not None:
+            seconds = self.time_limit
+        if self.memory_limit is not None:
+            memory = self.memory_limit << 20
+        return Limits(seconds, memory)
+
+    def workers(self, jobs: int) -> Engine:
+        """The engine that works on models.
+
+        Raises:
+            WrongUsage: there is no such engine, or what it needs is not installed.
+        """
+        from passes.builds.batch import local
+
+        if self.engine is None:
+            return local(jobs)
+        if not self.engine.startswith(_DASK):
+            raise WrongUsage(f"--engine is {self.engine!r}, not of the form dask://host:port")
+        from passes.builds.cluster import connected
+
+        return connected(f"tcp://{self.engine.removeprefix(_DASK)}")
+
+    def shown(self, batch: Batch, say: Say, *, verbose: bool) -> Iterator[Output]:
+        """Run a batch: what is shown of each model, and at the end."""
+        from passes.reports.summary import Summary
+
+        summary = Summary(batch.failing)
+        try:
+            for row in batch.rows(summary):
+                say(f"{summary.total} of {len(batch.tasks)} models")
+                fails = row.end in batch.failing
+                remarks = [f"{row.end}: {row.error or row.model}"] if fails else []
+                remarks += [] if self.quiet else row.remarks
+                cached = " (from the cache)" if row.cached else ""
+                text = f"{row.end}: {row.model}{cached}" if verbose and not fails else ""
+                yield Output(text, remarks=remarks)
+        except KeyboardInterrupt:
+            sentence = f"interrupted after {summary.total} of {len(batch.tasks)} models"
+            yield Output(failure=sentence, exit_code=INTERRUPTED)
+            return
+        yield Output("" if self.quiet else summary.to_text())
+        if self.markdown is not None:
+            with writing(self.markdown), open(self.markdown, "a", encoding="utf-8") as file:
+                file.write(summary.to_markdown())
+        text = "\n".join(summary.annotations()) if self.github else ""
+        yield Output(text, exit_code=summary.exit_code)
+
+    def placed(self, batch: Batch) -> Batch:
+        """A batch with the files that are named here."""
+        named = {"cache": self.cache_dir, "results": self.results, "html": self.html}
+        places: dict[str, Any] = {
+            name: Path(place) for name, place in named.items() if place is not None
+        }
+        return replace(batch, **places)
 
 
 @dataclass(frozen=True, kw_only=True)

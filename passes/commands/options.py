@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.choices import (
@@ -18,10 +19,14 @@ from passes.choices import (
     RuleOptions,
     Verifying,
 )
-from passes.commands.declaring import Declared, Help, WrongValue
+from passes.commands.declaring import Declared, Feeds, Help, Place, WrongValue, options_of
 from passes.errors import nearest
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from passes.commands.delivery import Delivery
+    from passes.commands.standalone import Standalone
     from passes.engine.schedules import Schedule
     from passes.onnxruntime.releases import Release
     from passes.targets.profile import Profile
@@ -110,6 +115,40 @@ class ExecutingBoth(Executing):
             Executors,
         ),
     ] = Executors.both
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparing(Declared):
+    """How two models that the user names are compared."""
+
+    executor: Annotated[str, options_of(Executing)["executor"].help] = Executors.both
+    inputs: Annotated[Place | Feeds | None, options_of(Executing)["inputs"].help] = None
+    budget: Annotated[
+        float, replace(options_of(Executing)["verify_budget"].help, flag="verify-budget")
+    ] = 60.0
+    seed: Annotated[int, options_of(Executing)["seed"].help] = 0
+    exact: Annotated[bool, Help("Floats must be equal to the bit.")] = False
+
+    def check(self) -> None:
+        """See that there is such an executor."""
+        super().check()
+        check_executor(self.executor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparingBoth(Comparing):
+    """The same in an executor that runs both models."""
+
+    executor: Annotated[str, options_of(ExecutingBoth)["executor"].help] = Executors.both
+
+
+def feeds_of(inputs: Place | Feeds | None, model: ModelProto) -> Sequence[Feeds]:
+    """The inputs that are given for a model, read if they are in a file. Raises BadInputs."""
+    from passes.verify.inputs.given import load
+
+    if inputs is None:
+        return ()
+    return (inputs if isinstance(inputs, Mapping) else load(Path(inputs), model),)
 
 
 def check_executor(name: str) -> None:
@@ -220,6 +259,11 @@ class Options(Executing, Binding, Converting, ABC):
     @abstractmethod
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
+
+    def instead(self, models: Sequence[str], delivery: Delivery) -> Standalone | None:
+        """The command that answers on the command line in place of this one, if the options ask
+        for it. Raises WrongUsage if they do not go together."""
+        return None
 
     @property
     def profile(self) -> Profile | None:

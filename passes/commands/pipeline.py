@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from passes.commands.declaring import refuse_unknown
@@ -11,6 +11,7 @@ from passes.commands.options import Options
 from passes.commands.registry import command_named, command_of
 
 if TYPE_CHECKING:
+    from passes.ir.save import Progress
     from passes.session import Result, Source
 
 #: A command by its name, with options or without, or the options of one.
@@ -50,12 +51,15 @@ class Pipeline:
         """The options of each command."""
         return tuple(step for step in self.steps if isinstance(step, Options))
 
-    def run(self, model: Source) -> Result:
-        """Run the commands on a model, which is not changed, and verify the outcome. Raises what
-        the commands raise."""
+    def run(self, model: Source, say: Progress | None = None) -> Result:
+        """Run the commands on a model, which is not changed, and verify the outcome; `say` is told
+        of progress. Raises what the commands raise."""
         from passes.session import Session
 
-        return Session.of(self.commands, self.dims, lenient=self.lenient).run(model)
+        told = (
+            self.commands if say is None else [replace(one, progress=say) for one in self.commands]
+        )
+        return Session.of(told, self.dims, lenient=self.lenient).run(model)
 
 
 def _options_of(step: Step) -> Options:
@@ -68,4 +72,5 @@ def _options_of(step: Step) -> Options:
     name, keywords = pair
     declared = command_named(name).options
     refuse_unknown(name, declared, keywords)
-    return declared(**keywords)
+    options: Options = declared(**keywords)
+    return options

@@ -1,26 +1,25 @@
-"""The commands by name, those of other distributions with them, and functions made of them."""
+"""The commands by name, those of other distributions with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from inspect import Parameter, Signature, cleandoc
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from passes.commands.declaring import options_of, refuse_unknown
 from passes.errors import PassesError, WrongUsage, nearest
 
 if TYPE_CHECKING:
     from passes.commands.options import Options
-    from passes.session import Result, Source
+    from passes.commands.standalone import Standalone
 
 #: The entry points under which other distributions name modules that declare commands.
 GROUP = "passes.commands"
-_P = ParamSpec("_P")
-_T = TypeVar("_T", bound="type[Options]")
+#: The modules that declare those of this package, in the order in which they are shown.
+_OWN = ("rewriting", "building", "checking", "looking", "comparing", "streaming")
+_T = TypeVar("_T", bound="type[Options | Standalone]")
 
 
 class UnknownCommand(WrongUsage):
@@ -32,15 +31,27 @@ class BrokenCommands(PassesError):
 
 
 @dataclass(frozen=True)
+class Schema:
+    """The form of the JSON of a command: a title, and the `module` and name of the dataclass."""
+
+    title: str
+    module: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Command:
-    """A command: its options, a line of help, and under which `suffix` its outcome is written
-    beside the model: it may name the `{opset}`. Where no opset is named, another one may hold."""
+    """A command: its options, and a line of help. One that rewrites has a `suffix` under which its
+    outcome is written beside the model: it may name the `{opset}`. Where no opset is named, another
+    one may hold. Of a name in two words, `group` is the help of the first."""
 
     name: str
-    options: type[Options]
+    options: type[Any]
     short_help: str
-    suffix: str
-    suffix_without_opset: str
+    suffix: str = ""
+    suffix_without_opset: str = ""
+    group: str = ""
+    schema: Schema | None = None
 
     def ending(self, options: Options) -> str:
         """The suffix with these options."""
@@ -51,13 +62,11 @@ class Command:
 _COMMANDS: dict[str, Command] = {}
 
 
-def command(
-    name: str, *, short_help: str, suffix: str, suffix_without_opset: str = ""
-) -> Callable[[_T], _T]:
-    """Register a class of options as the command `name`."""
+def command(name: str, **declared: Any) -> Callable[[_T], _T]:
+    """Register a class of options as the command `name`; `declared` are fields of `Command`."""
 
     def enter(options: _T) -> _T:
-        _COMMANDS[name] = Command(name, options, short_help, suffix, suffix_without_opset)
+        _COMMANDS[name] = Command(name, options, **declared)
         return options
 
     return enter
@@ -70,7 +79,8 @@ def load_commands() -> dict[str, Command]:
     Raises:
         BrokenCommands: the module of another distribution does not import.
     """
-    import_module("passes.commands.rewriting")
+    for module in _OWN:
+        import_module(f"passes.commands.{module}")
     for entry in entry_points(group=GROUP):
         try:
             entry.load()
@@ -81,13 +91,18 @@ def load_commands() -> dict[str, Command]:
     return _COMMANDS
 
 
+def rewriting_commands() -> Mapping[str, Command]:
+    """The commands that rewrite a model: the steps of pipelines. Raises BrokenCommands."""
+    return {name: one for name, one in load_commands().items() if one.suffix}
+
+
 def command_named(name: str) -> Command:
-    """The command called `name`.
+    """The command called `name`, which rewrites.
 
     Raises:
         UnknownCommand: there is none; the sentence names those most like it.
     """
-    known = load_commands()
+    known = rewriting_commands()
     if name not in known:
         raise UnknownCommand(f"there is no command {name!r}; {nearest(name, known)}")
     return known[name]
@@ -103,41 +118,3 @@ def command_of(options: Options) -> Command:
         if known.options is type(options):
             return known
     raise UnknownCommand(f"{type(options).__name__} was not registered as a command")
-
-
-def function_of(
-    options: Callable[_P, Options], name: str
-) -> Callable[Concatenate[Source, _P], Result]:
-    """A function of a model and of the options of a class, by keyword, which runs its command.
-
-    Raises:
-        TypeError: there is no option of a name, or it has a value of another type.
-        ValueError: an option has a value that it cannot have.
-    """
-    declared: Any = options
-
-    def run(model: Source, /, *_: _P.args, **keywords: _P.kwargs) -> Result:
-        from passes.session import Session
-
-        refuse_unknown(name, declared, keywords)
-        return Session.of([declared(**keywords)]).run(model)
-
-    run.__name__ = run.__qualname__ = name
-    run.__module__ = "passes"
-    run.__doc__ = _documented(declared)
-    own = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default)
-        for option in options_of(declared).values()
-    ]
-    model = Parameter("model", Parameter.POSITIONAL_OR_KEYWORD)
-    run.__dict__["__signature__"] = Signature([model, *own])  # help, inspect.signature read it
-    return run
-
-
-def _documented(declared: type) -> str:
-    """The docstring of a command's function: its help, and a line for each option."""
-    lines = [cleandoc(declared.__doc__ or ""), "", "Options:"]
-    for option in options_of(declared).values():
-        default = "" if option.default in (None, ()) else f" (default {option.default})"
-        lines.append(f"    {option.name}: {option.help.text}{default}")
-    return "\n".join(lines)

@@ -17,13 +17,23 @@ from passes.choices import (
     RuleOptions,
     Target,
 )
-from passes.commands.declaring import Help, WrongValue
-from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
+from passes.commands.declaring import Help, WrongValue, options_of
+from passes.commands.delivery import CLI, Delivery
+from passes.commands.options import (
+    Binding,
+    Choosing,
+    MaxBytes,
+    MaxNodes,
+    MaxTrips,
+    Options,
+    Selecting,
+)
 from passes.commands.registry import command
-from passes.errors import nearest
+from passes.errors import WrongUsage, nearest
 from passes.operators.cells import RECURRENT
 
 if TYPE_CHECKING:
+    from passes.commands.standalone import Standalone
     from passes.engine.schedules import Schedule
     from passes.targets.profile import Profile
 
@@ -66,6 +76,14 @@ class Convert(Options):
     older opset does not support is reported, and the exit code is 3.
     """
 
+    lowest: Annotated[
+        bool,
+        Help(
+            "Write no model and execute nothing: report the oldest opset that the model can be "
+            "converted to, and for each opset down to 7 what blocks it.",
+            shown=CLI,
+        ),
+    ] = False
     ir_version: Annotated[
         int | None,
         Help(
@@ -96,10 +114,27 @@ class Convert(Options):
         _, release = self.asked()
         return own if release is None else replace(own, ir_version=release.ir_version)
 
+    def instead(self, models: Sequence[str], delivery: Delivery) -> Standalone | None:
+        if not self.lowest:
+            return None
+        from passes.commands.looking import LowestOpset
+
+        for name in ("opset", "for_", "ir_version", *options_of(Binding)):
+            if getattr(self, name) is not None:
+                flag = options_of(Convert)[name].key
+                raise WrongUsage(f"--lowest does not go together with --{flag}")
+        if delivery.output is not None:
+            raise WrongUsage("--lowest does not go together with --output")
+        if len(models) > 1:
+            raise WrongUsage("--lowest takes one model")
+        return LowestOpset(
+            models[0], inline=self.inline, verbose=delivery.verbose, json=delivery.json
+        )
+
     def check(self) -> None:
         """See that something is asked for, and an IR version that there is."""
         super().check()
-        if not (self.opset or self.for_ or self.ir_version or self.inline):
+        if not (self.opset or self.for_ or self.ir_version or self.inline or self.lowest):
             raise ValueError("name an opset, a release, an IR version or functions to inline")
         if self.ir_version is None:
             return

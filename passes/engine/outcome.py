@@ -23,7 +23,7 @@ from passes.engine.full_check import (
 from passes.engine.rewriting import rewrite
 from passes.engine.rounds import Round
 from passes.engine.schedules import Schedule
-from passes.engine.target_opset import TooNew, loadable
+from passes.engine.target_opset import TooNew, check_known, loadable
 from passes.errors import NotProduced
 from passes.ir import scope as scoping
 from passes.ir.constants import constant_tensor
@@ -90,6 +90,12 @@ class Pass:
     target: int | None = None
     options: RuleOptions = field(default_factory=RuleOptions)
     release: Release | None = None
+
+    def check(self) -> None:
+        """Check that the opset and the rules that were asked for are known. Raises what
+        `Session.run` raises."""
+        check_known(self.target)
+        self.schedule.steps(self.options.rules, self.options.skip)
 
     def accept(self, model: Model) -> None:
         """Check that the command can be run on a valid model. Raises what `Session.run` raises."""

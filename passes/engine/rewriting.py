@@ -15,7 +15,6 @@ from passes.engine.rounds import Round
 from passes.engine.schedules import Phase
 from passes.engine.sweep import Sweep
 from passes.engine.target_opset import target_opset
-from passes.engine.template import Templates
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -23,7 +22,6 @@ from passes.ir.names import Names
 from passes.ir.places import import_contrib
 from passes.ir.protos import copied
 from passes.ir.scope import Place
-from passes.ir.site import Memory
 from passes.rule import Rule, rule_named
 
 _MOST_ROUNDS = 32
@@ -114,41 +112,15 @@ class Engine:
         if not self._any_considered(model, rules):
             return outcome
         copy = copied(model.proto)
-        names = Names(model.names)
-        memory = Memory()
-        templates = Templates()
-        for scope, (_, owner) in zip(
-            scoping.scopes(model.proto), scoping.owners(copy), strict=True
-        ):
-            opset = model.opset(scope.owner)
-            sweep = self._sweep(outcome, names, memory, templates, opset, rules)
-            sweep.rewrite(scope, owner)
+        sweep = Sweep(rules, self.options, outcome, Names(model.names))
+        owners = zip(scoping.scopes(model.proto), scoping.owners(copy), strict=True)
+        for scope, (_, owner) in owners:
+            replace(sweep, opset=model.opset(scope.owner)).rewrite(scope, owner)
         if outcome.rewritten:
             if self.target is None:
                 import_contrib(copy)
             outcome.proto = copy
         return outcome
-
-    def _sweep(
-        self,
-        outcome: Round,
-        names: Names,
-        memory: Memory,
-        templates: Templates,
-        opset: int,
-        rules: Sequence[Rule],
-    ) -> Sweep:
-        return Sweep(
-            rules=rules,
-            options=self.options,
-            converting=self.target is not None,
-            outcome=outcome,
-            names=names,
-            memory=memory,
-            opset=opset,
-            target=self.target or opset,
-            templates=templates,
-        )
 
     def ask(self, model: Model, places: Sequence[Place]) -> Round:
         """Return what each rule by itself would do at some sites, with the model unchanged; with a
@@ -156,12 +128,10 @@ class Engine:
         tried = tuple(rule.name for rule in self.rules)
         outcome = Round(model, model.types, model.proto, tried, self.target)
         names = Names(model.names)
-        alone = [(rule,) for rule in self.rules]
-        for rules in alone if self.target is None else [tuple(self.rules)]:
-            memory = Memory()
+        for rules in [(rule,) for rule in self.rules] if self.target is None else [self.rules]:
+            sweep = Sweep(rules, self.options, outcome, names)
             for place in places:
-                opset = model.opset_at(place.scope)
-                self._sweep(outcome, names, memory, Templates(), opset, rules).ask(place)
+                replace(sweep, opset=model.opset_at(place.scope)).ask(place)
         return outcome
 
     def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:

@@ -62,21 +62,27 @@ class _Found:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One round over the main graph or one function, which is recorded in `outcome`.
-
-    `converting`: the model as a whole, to the opset `target`.
-    """
+    """One round over the main graph or one function of an `opset`, which is recorded in `outcome`;
+    all sweeps of a round share names, templates, and what rules remember."""
 
     rules: Sequence[Rule]
     options: RuleOptions
-    memory: Memory
-    converting: bool
     outcome: Round
     names: Names
-    opset: int
-    target: int
-    templates: Templates
-    by_op: dict[str, list[tuple[Rule, bool | None]]] = field(default_factory=dict)
+    opset: int = 0
+    memory: Memory = field(default_factory=Memory)
+    templates: Templates = field(default_factory=Templates)
+    by_op: dict[str, list[tuple[Rule, bool | None]]] = field(default_factory=dict, init=False)
+
+    @property
+    def converting(self) -> bool:
+        """True if the model as a whole is converted, to the opset `target`."""
+        return self.outcome.target is not None
+
+    @property
+    def target(self) -> int:
+        """The opset that Edits are written in."""
+        return self.outcome.target or self.opset
 
     def rewrite(self, scope: Scope, owner: Owner) -> None:
         """Rewrite `owner`, the copy of what `scope` shows as it was originally."""

@@ -99,11 +99,12 @@ class Checked:
         return f"{', '.join(cases)}{exact.get(self.alike, '')}{where}"
 
     def __str__(self) -> str:
-        if self.verdict == "mismatch":
-            return f"differs: {self.summary}"
-        if self.verdict != "verified":
-            return f"{self.verdict} ({self.summary})"
-        return f"verified: {self.summary}"
+        match self.verdict:
+            case "verified":
+                return f"verified: {self.summary}"
+            case "mismatch":
+                return f"differs: {self.reason}"
+        return f"{self.verdict} ({self.reason})"
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE, BadModel, End
+from passes.ir.versions import tools
 from passes.reports.json_values import read_as
 from passes.reports.report import Checked, Finding, Report, Size
-from passes.tools import tools
 
 if TYPE_CHECKING:
-    from passes.builds.task import Done, Task
+    from passes.commands.task import Done, Task
 
 VERSION = 1
 #: Bytes of a file that are read at a time.
@@ -182,6 +182,13 @@ class ReportFile(Report, Run):
         assert isinstance(report, cls)
         return report
 
+    def to_html(self, remedies: Sequence[str] = ()) -> str:
+        """The page of the report; `remedies` are what clears its findings."""
+        from passes.reports.pages.page import page_of
+        from passes.reports.pages.writing import as_html
+
+        return as_html(page_of(self, remedies))
+
 
 def _ran(task: Task) -> list[Ran]:
     """The commands of a task; the flags of the first have the dims of the pipeline, too, and those
@@ -196,7 +203,7 @@ def _ran(task: Task) -> list[Ran]:
 
 
 def _meanings(report: Report) -> dict[str, str]:
-    from passes.cli.explanation import meaning
+    from passes.commands.explanation import meaning
 
     pairs = sorted({(record.code, record.rule) for record in report.refusals})
     return {code: meaning(code, rule) for code, rule in pairs}

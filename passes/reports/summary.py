@@ -14,7 +14,7 @@ from passes.reports.proof import Proof
 from passes.reports.report_file import ReportFile
 
 if TYPE_CHECKING:
-    from passes.builds.task import Done, Task
+    from passes.commands.task import Done, Task
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200

@@ -54,35 +54,24 @@ class _Step:
         return {port.name: port.time_axis for port in ports}
 
 
-def close(
+def closed(
     model: Source,
     axis: str,
-    *,
-    states: Mapping[str, str] | None = None,
-    same: Sequence[str] = (),
-    trips: str = "",
-    initial: Mapping[str, Any] | None = None,
-    judge: Judge | None = None,
+    states: Mapping[str, str] | None,
+    same: Sequence[str],
+    trips: str,
+    initial: dict[str, Any],
+    judge: Judge,
 ) -> Streamed:
-    """Return a Scan over time of a model of one step.
+    """A Scan over time of a model of one step.
 
-    `states` are the outputs that return states, by the inputs that hold them; by default those that
-    `stream` described in the model. `axis` is the name of the dim of time: that of inputs which
-    have it, or else of a new first axis of the inputs, but for the states and those that are the
-    `same` in every step. `trips`: no input has frames, and a new input of this name is the number
-    of steps. `initial` are numbers, or arrays, that states start with: these are no
-    inputs any more.
-
-    Raises:
-        BadModel: the input is no valid model.
-        NotSame, NotCompared: the outcome was not shown to be right.
-        WrongUsage: there is no input or output of a name, or nothing that the loop could count.
+    The arguments are the options of the command `close`. Raises what its `run` raises.
     """
-    step = _step(loaded(model)[0], axis, states, same, trips, dict(initial or {}))
+    step = _step(loaded(model)[0], axis, states, same, trips, initial)
     proto = _closed(step)
     whole = Model(proto, step.model.path)
     check_outcome(whole)
-    found = (judge or Judge()).compare(
+    found = judge.compare(
         whole, step.model.proto, step.plan, single=True, squeezed=step.squeezed, trips=trips
     )
     return Streamed(proto, step.plan, found, step.model.base_dir)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from passes.errors import NOT_PRODUCED, PassesError
+from passes.errors import NOT_PRODUCED, PassesError, count
 from passes.verify.executor import Array
 
 #: The key under which a model holds its description, in JSON.
@@ -115,6 +115,15 @@ class State:
         value = np.array(self.fill if self.value is None else self.value, np.dtype(self.type))
         return np.array(np.broadcast_to(value, shape))
 
+    def __str__(self) -> str:
+        first = "fed by the caller" if self.value is None else "a value in the description"
+        first = first if self.fill is None else f"{self.fill:g}"
+        first = "what the initial model computes" if self.computed else first
+        node = f" ({self.node})" if self.node else ""
+        kind = f"{self.type}[{','.join(map(str, self.shape))}]"
+        each = f", after each frame {self.each}" if self.each else ""
+        return f"{self.input} -> {self.output}: {kind}, at first {first}{each}{node}"
+
     @property
     def is_given(self) -> bool:
         """Whether the caller chooses what it starts with, or another model computes it."""
@@ -166,3 +175,21 @@ class Plan:
         return json.dumps(
             {"schema_version": 1, "delay": self.look_ahead, "drop": 0, **asdict(self)}
         )
+
+    def to_text(self) -> str:
+        """The description for people."""
+        free = self.chunk_multiple > 1 and not self.chunk
+        least = f", a multiple of {self.chunk_multiple}" if free else ""
+        number = count(self.chunk, "frame") if self.chunk else "any number of frames"
+        lines = [f"chunks of {number} along {self.axis}{least}"]
+        lines += [f"  input {port.name}: frames on axis {port.time_axis}" for port in self.inputs]
+        if self.look_ahead:
+            ahead = f"a chunk is followed by {self.look_ahead} frames of the next"
+            lines.append(f"  looks ahead: {ahead}")
+            left = "the number of frames from this chunk to the end"
+            lines.append(f"  input {self.frames_left}: {left}")
+        for port in self.outputs:
+            every = f", one for {port.every} of the inputs" if port.every > 1 else ""
+            lines.append(f"  output {port.name}: frames on axis {port.time_axis}{every}")
+        lines += [f"  output {name}: holds after the last chunk" for name in self.last]
+        return "\n".join([*lines, *(f"  state {state}" for state in self.states)])

@@ -14,7 +14,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.streaming.observed import Observed
 from passes.streaming.plan import CannotStream, Last, Reason, State
-from passes.streaming.streamer import Slot, Streamer
+from passes.streaming.streamer import NodeState, Streamer
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 
@@ -134,7 +134,9 @@ def inputs_of(whole: Model, sources: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _shape(slot: Slot, seen: Observed, shapes: Sequence[Sequence[int]]) -> tuple[int | str, ...]:
+def _shape(
+    slot: NodeState, seen: Observed, shapes: Sequence[Sequence[int]]
+) -> tuple[int | str, ...]:
     """The shape of a state, by the names of inputs' dims, in runs at two sizes of all dims.
 
     Raises:
@@ -150,7 +152,7 @@ def _shape(slot: Slot, seen: Observed, shapes: Sequence[Sequence[int]]) -> tuple
     return tuple(found)
 
 
-def _computed(slot: Slot, seen: Observed) -> State:
+def _computed(slot: NodeState, seen: Observed) -> State:
     """A state that starts with what the initial model computes."""
     arrays = [seen.values[run][slot.source] for run in (0, 2)]
     shape = _shape(slot, seen, [array.shape for array in arrays])
@@ -159,7 +161,7 @@ def _computed(slot: Slot, seen: Observed) -> State:
     return replace(state, batch_axis=next(iter(symbolic), None), computed=True)
 
 
-def _first(slot: Slot, streamer: Streamer) -> State:
+def _first(slot: NodeState, streamer: Streamer) -> State:
     """A state that depends on sizes alone, as it was in runs at two sizes of all dims.
 
     Raises:

@@ -41,7 +41,7 @@ from passes.streaming.plan import (
     State,
 )
 from passes.streaming.states import inputs_of, states_of
-from passes.streaming.streamer import NAMING, Streamer, Wanted
+from passes.streaming.streamer import Streamer, WantedStates
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
@@ -49,40 +49,19 @@ assert frames_counted
 _Dim = TensorShapeProto.Dimension
 
 
-def stream(
+def streamed(
     model: Source,
-    axis: str = "",
-    *,
-    loop: str = "",
-    states: Mapping[str, str] | None = None,
-    naming: tuple[str, str] = NAMING,
-    chunk: int = 0,
-    each: bool = False,
-    initial: bool = False,
-    judge: Judge | None = None,
+    axis: str,
+    loop: str,
+    states: Mapping[str, str],
+    wanted: WantedStates,
+    judge: Judge,
 ) -> Streamed:
-    """Return a model that runs a chunk of any number of frames, whose states are inputs and
-    outputs.
+    """A model that runs a chunk of any number of frames, whose states are inputs and outputs.
 
-    `axis` is the name of the dim of time in the inputs, or axes of inputs, as `x=1,y=0`; or `loop`
-    is the path of a Scan or a recurrent operator: the inputs that it reads step by step have time,
-    and what depends on others runs as a whole.
-    `states` are inputs that hold what the outputs of these names return, where that is not seen.
-    `naming`: the names of the states that are added, as input and as output, with `{}` for that of
-    the value. `chunk`: the number of frames of all chunks, if it is fixed; a loop of one iteration
-    is written out. `each`: the states after each frame are outputs, too, to roll back to.
-    `initial`: states that start with what is computed from inputs are allowed; a model of its own
-    computes it.
-    Loops are made Scans first, if that is proven.
-
-    Raises:
-        BadModel: the input is no valid model.
-        CannotStream: a node reads more than the frames of a chunk and those before it.
-        NotSame, NotCompared: the outcome was not shown to be right.
-        WrongUsage: there is no such dim, input or output.
+    The arguments are the options of the command `stream`. Raises what its `run` raises.
     """
-    judge, wanted = judge or Judge(), Wanted(naming, chunk, each, initial)
-    whole = _with_scans(model, judge, each=each)
+    whole = _with_scans(model, judge, each=wanted.each)
     whole, time = _with_time(whole, _axes_of(whole, loop) if loop else axis, alone=bool(loop))
     flows = _flows(whole, time)
     seen, streamer, later = observe(whole, time), None, 0
@@ -93,15 +72,15 @@ def stream(
             streamer.write()
         except ReadsLater as more:
             streamer, later = None, more.frames
-    outputs = _ports(whole, streamer)
-    found, replaced = states_of(whole, streamer, states or {})
+    outputs, chunk = _ports(whole, streamer), wanted.chunk
+    found, replaced = states_of(whole, streamer, states)
     own = {state.output for state in found}
     ends = scoping.output_names(whole.proto.graph)
     last = [one for one in ends if isinstance(streamer.flows.get(one), Last) and one not in own]
     if not found and not outputs:
         raise CannotStream(Reason.WHOLE, "no output depends on time")
     multiple = int(np.lcm.reduce([port.every for port in outputs] or [1]))
-    if chunk < 0 or chunk % multiple:
+    if chunk % multiple:
         raise WrongUsage(f"a chunk of {chunk} frames is no multiple of {multiple}")
     plan = Plan(
         time,

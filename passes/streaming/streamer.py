@@ -37,8 +37,8 @@ from passes.writing.author import Author
 from passes.writing.guards import Guard, guard_of
 
 #: Writes a node that reads frames, and returns the flows of its outputs, in order.
-Rule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
-RULES: Registry[Rule] = Registry()
+StreamRule = Callable[[NodeProto, "Streamer"], Sequence[Flow]]
+RULES: Registry[StreamRule] = Registry()
 streamed = RULES.enter
 #: The rule of operators whose traits are by element.
 BY_ELEMENT = "by element"
@@ -46,13 +46,13 @@ BY_ELEMENT = "by element"
 BY_COUNT = "by count"
 
 
-def rule_of(node: Operation) -> Rule | None:
+def rule_of(node: Operation) -> StreamRule | None:
     """The rule of a node that reads frames; None if there is none."""
     return RULES.get(op_of(node)) or (RULES[BY_ELEMENT] if traits_of(node).by_element else None)
 
 
 @dataclass(frozen=True)
-class Slot:
+class NodeState:
     """A state of a node: the names of its input and its output, and what it starts with.
 
     The initial value is `source`, or a tensor of `fill` in its shape, with `frames` along `axis`.
@@ -74,7 +74,7 @@ NAMING = ("{}", "new_{}")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedStates:
     """What is wanted of a model: `naming` are the names of new states, as input and as output, with
     `{}` for that of the value. `chunk`: the number of frames of all chunks, if it is fixed. `each`:
     states after each frame become outputs. `initial`: a model of its own may compute what states
@@ -99,7 +99,7 @@ class Streamer:
         time: str,
         inputs: Mapping[str, Frames],
         seen: Observed,
-        wanted: Wanted,
+        wanted: WantedStates,
         later: int = 0,
     ) -> None:
         self.graph, self.seen, self.wanted = model.proto.graph, seen, wanted
@@ -107,7 +107,7 @@ class Streamer:
         self.later = later
         self.time = time
         self.flows: dict[str, Flow] = dict(inputs)
-        self.slots: list[Slot] = []
+        self.slots: list[NodeState] = []
         self.author = Author(model.opset(), Names(scoping.all_names([self.graph])), "")
         #: The input of the number of frames that are left, once a node reads it.
         self.left = ""
@@ -348,7 +348,7 @@ class Streamer:
         fill: float | None = None,
         frames: int | None = None,
         axis: int = 0,
-    ) -> Slot:
+    ) -> NodeState:
         """A state of the node, called `name`, or as the input of the model that it starts with.
 
         `output`: the value that holds it afterwards, if there is one.
@@ -362,11 +362,11 @@ class Streamer:
         )
         after = output if output in scoping.output_names(self.graph) else after
         each = self.author.names.fresh(f"every_{name}") if self.wanted.each else ""
-        slot = Slot(given, after, source, self.path, fill, frames, axis, each)
+        slot = NodeState(given, after, source, self.path, fill, frames, axis, each)
         self.slots.append(slot)
         return slot
 
-    def windows(self, slot: Slot, joined: str, x: str, frames: Frames) -> None:
+    def windows(self, slot: NodeState, joined: str, x: str, frames: Frames) -> None:
         """Write a state after each frame of `x`: so many frames as it has, of those `joined` to it,
         the first time from the second one on."""
         if not slot.each:
@@ -381,7 +381,7 @@ class Streamer:
         others = [axis for axis in range(self.rank(slot.source) + 1) if axis != slot.axis]
         write.op("Transpose", rows, perm=[slot.axis, *others], outputs=[slot.each])
 
-    def hand_on(self, slot: Slot, value: str) -> Last:
+    def hand_on(self, slot: NodeState, value: str) -> Last:
         """Write the output of a state, which is `value`, and return its flow."""
         if slot.output != value:
             self.author.op("Identity", value, outputs=[slot.output])

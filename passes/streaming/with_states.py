@@ -13,10 +13,10 @@ from passes.ir.operators import op_of
 from passes.ir.protos import changed, copied
 from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Collected, LoopForm
-from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, Operands, X
+from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, CellInputs, X
 from passes.streaming.frame_by_frame import END
 from passes.streaming.plan import Flow, Frames, Reason
-from passes.streaming.streamer import Slot, Streamer, streamed
+from passes.streaming.streamer import NodeState, Streamer, streamed
 from passes.writing import spelling
 from passes.writing.guards import guarded
 
@@ -36,7 +36,7 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     direction = text(node, "direction", "forward")
     how = "backwards" if direction == "reverse" else "in both directions"
     at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {how}")
-    inputs = [*Operands.of(node)]
+    inputs = [*CellInputs.of(node)]
     outputs = with_all_outputs(node, at.author.fresh)
     counted = "reads lengths of rows (sequence_lens) that depend on time"
     at.need(at.flows.get(inputs[LENGTHS]) is None, Reason.LENGTHS, counted)
@@ -87,7 +87,7 @@ def _ended(at: Streamer, inputs: list[str], frames: Frames) -> str:
     return spelling.unsqueeze_axes(write, empty, [1, 2] if frames.axis else [1])
 
 
-def _if_any(at: Streamer, x: str, slot: Slot) -> str:
+def _if_any(at: Streamer, x: str, slot: NodeState) -> str:
     """The state, or a failure of the model where there is no frame or no row: onnxruntime ends the
     process, or gives states that were never written."""
     write = at.author
@@ -130,7 +130,7 @@ def _scan(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     return flows
 
 
-def _with_each(form: LoopForm, slots: Sequence[Slot], fresh: Callable[[str], str]) -> LoopForm:
+def _with_each(form: LoopForm, slots: Sequence[NodeState], fresh: Callable[[str], str]) -> LoopForm:
     """A loop that collects its states, too, under the names of the slots."""
     body, collected = copied(form.body), [*form.collected]
     types = {value.name: value.type for value in body.output}

@@ -1,19 +1,26 @@
-"""`check_target`: the findings of a model at a target, and the pipeline that clears them."""
+"""The findings of a model at a target, and the pipeline that clears them, as data and as text."""
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from passes.binding.inputs import Binding
 from passes.commands.pipeline import Pipeline
+from passes.reports.json_values import document
 from passes.reports.report import Finding
-from passes.session import Source, loaded
-from passes.targets.findings import check, verdict
-from passes.targets.profile import load
-from passes.targets.remedies import Remedy, fixing, plan
+from passes.reports.text import described
+from passes.reports.words import aligned
+from passes.targets.findings import verdict
+from passes.targets.remedies import Remedy, RemedyKind
+
+#: What a remedy of each kind demands.
+_KINDS = {
+    RemedyKind.EXACT: " without changing results",
+    RemedyKind.REGROUPS: ", regrouping sums",
+    RemedyKind.PROMISE: " with a promise of yours",
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +29,9 @@ class TargetCheck:
 
     `remedies` are the commands that clear findings, in order, and `left` are the findings after
     them; `offered` would clear more, but change roundings or need a promise. `fix` is the pipeline
-    that runs the remedies, verified: `result.fix.run(model).save("new.onnx")`.
+    that runs the remedies, verified: `result.fix.run(model).save("new.onnx")`. `missing` are
+    options that may clear more, but whose values only the user knows; `summary` describes the
+    target. `planned` is false if there was nothing to clear.
     """
 
     target: str
@@ -31,6 +40,9 @@ class TargetCheck:
     left: Sequence[Finding]
     offered: Sequence[Remedy]
     fix: Pipeline
+    missing: Sequence[str] = ()
+    summary: str = ""
+    planned: bool = True
 
     @property
     def fits(self) -> bool:
@@ -40,37 +52,59 @@ class TargetCheck:
     def __str__(self) -> str:
         return verdict(len(self.findings), self.target)
 
+    def to_text(self, file: str) -> str:
+        """The findings in the model of a file, and the remedies."""
+        lines = [f"  {line}" for line in described(self.findings)]
+        return "\n".join([f"{file}: {self}, {self.summary}", *lines, *self.clearing()])
 
-def check_target(
-    model: Source,
-    target: str | os.PathLike[str],
-    *,
-    dims: Mapping[str, int | str] | None = None,
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
-    values: Mapping[str, Any] | None = None,
-    max_trips: int | None = None,
-) -> TargetCheck:
-    """Return what keeps a model from running on a target, and the commands that clear it.
+    def clearing(self) -> list[str]:
+        """A line for each remedy."""
+        lines = [f"fixes {_told(remedy)}" for remedy in self.remedies]
+        lines += [f"would fix {_told(remedy, ' more')}" for remedy in self.offered]
+        more = "more" if lines else "some"
+        return [*lines, *(f"may fix {more}, if you know it: {option}" for option in self.missing)]
 
-    The target is one by name, or the path of a profile that ends in `.toml`. Nothing is executed.
-    The other options are those of the command `check`: facts about the inputs, and the promise
-    that no Loop runs more than `max_trips` iterations.
+    def to_json(self, file: str) -> str:
+        """All of it but the pipeline."""
+        report: dict[str, Any] = {
+            "schema_version": 1,
+            "file": file,
+            "target": self.target,
+            "fits": self.fits,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+        if self.planned:
+            report["remedies"] = [
+                {"command": str(one), "kind": one.kind, "cleared": one.cleared, "taken": taken}
+                for taken, remedies in ((True, self.remedies), (False, self.offered))
+                for one in remedies
+            ]
+            report["left"] = [asdict(finding) for finding in self.left]
+            report["missing"] = list(self.missing)
+        return document(report)
 
-    Raises:
-        BadModel: the input is no valid model.
-        BadProfile: there is no such target, or its profile has an error.
-        CannotBind: an input cannot be bound so.
-    """
-    profile = load(os.fspath(target))
-    read, _ = loaded(model)
-    facts = {"dims": dims or {}, "shapes": shapes or {}, "values": values or {}}
-    own = {name: tuple(shape) for name, shape in facts["shapes"].items()}
-    made = plan(read, profile, Binding(facts["dims"], own, facts["values"]), max_trips)
-    return TargetCheck(
-        profile.name,
-        check(read, profile).findings,
-        made.taken,
-        made.left.findings,
-        made.offered,
-        fixing(made, facts),
-    )
+
+def _told(remedy: Remedy, more: str = "") -> str:
+    return f"{sum(remedy.cleared.values())}{more}{_KINDS[remedy.kind]}: {remedy}"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The findings of the model of a file at every target."""
+
+    file: str
+    targets: Mapping[str, Sequence[Finding]]
+
+    def to_text(self) -> str:
+        """A line for each target: the findings by kind, with their counts."""
+        rows = [[name, _counts(found)] for name, found in self.targets.items()]
+        return "\n".join([f"{self.file}:", *aligned(rows)])
+
+    def to_json(self) -> str:
+        """The findings by target."""
+        return document(self)
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counted = Counter(f"{one.op or 'model'} ({one.code})" for one in findings)
+    return ", ".join(f"{count} x {name}" for name, count in counted.items()) or "fits"

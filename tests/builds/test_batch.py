@@ -17,9 +17,10 @@ from passes.builds.batch import Batch, local
 from passes.builds.cache import BadCache, Cache
 from passes.builds.pool import Ended, Limits
 from passes.builds.sources import SameOutput
-from passes.builds.task import InTheWay, Task
 from passes.builds.worker import Work
 from passes.commands.pipeline import Pipeline
+from passes.commands.places import InTheWay
+from passes.commands.task import Task
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, CannotWrite, End
 from passes.reports.summary import Row, Summary
 from passes.testing import as_model

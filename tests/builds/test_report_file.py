@@ -12,7 +12,7 @@ import jsonschema
 import onnx
 import pytest
 
-from passes.builds.config import example
+from passes.commands.building import example
 from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
 from passes.testing import as_model
 from tests.builds.test_batch import NEGATED

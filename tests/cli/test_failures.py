@@ -306,7 +306,7 @@ class TestWhereNothingCanBeWritten:
     ) -> None:
         """Root may look into every folder, so the system is made to refuse."""
         models = ("m.onnx", "other.onnx") if command == "verify" else ("m.onnx",)
-        monkeypatch.setattr("passes.cli.running.is_same", denied)
+        monkeypatch.setattr("passes.commands.places.is_same", denied)
         assert "Permission denied" in fails(FAILED, command, *models, "--json", "r.json")
         if command == "upgrade":
             monkeypatch.setattr("passes.ir.save._obstacle", denied)

@@ -12,7 +12,6 @@ from onnx import ModelProto, parser
 from typer.testing import CliRunner
 
 import passes
-from passes import session
 from passes.__main__ import app
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.onnxruntime.releases import RELEASES, UnknownRelease, release_of
@@ -224,7 +223,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         monkeypatch.setattr("passes.onnxruntime.releases.Release.includes", lambda *_: installed)
         model = parser.parse_model(roi_align())
         if installed:
-            with pytest.raises(session.NotProduced, match="loads the original, but not"):
+            with pytest.raises(passes.NotProduced, match="loads the original, but not"):
                 passes.upgrade(model, for_="onnxruntime==1.22")
             return
         report = passes.upgrade(model, for_="onnxruntime==1.22").report

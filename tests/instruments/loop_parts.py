@@ -19,7 +19,7 @@ from unittest.mock import patch
 import onnx
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.cli.explanation import LOOP_PARTS
+from passes.commands.explanation import LOOP_PARTS
 from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Pass
 from passes.errors import NotProduced, PassesError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from passes.cli.explanation import LOOP_PARTS, explanation, loop_parts
+from passes.commands.explanation import LOOP_PARTS, explanation, loop_parts
 from tests.instruments.loop_parts import answers, measured, table
 from tests.test_golden import FOLDER
 

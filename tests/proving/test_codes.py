@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from passes.cli.explanation import explanation
+from passes.commands.explanation import explanation
 from passes.reports.proof import CODES
 
 ROOT = Path(__file__).parents[2]

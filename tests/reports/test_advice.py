@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 import passes
-from passes.builds.task import Task, perform, with_advice
 from passes.commands.pipeline import Pipeline
 from passes.commands.rewriting import Optimize, Raise, Unroll
+from passes.commands.task import Task, perform, with_advice
 from passes.reports.advice import lifting
 from passes.reports.report import Report
 from passes.testing import as_model

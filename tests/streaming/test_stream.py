@@ -15,7 +15,7 @@ import passes
 from passes.errors import WrongUsage
 from passes.streaming.chunks import Judge, NotCompared, NotSame, Streamed
 from passes.streaming.plan import KEY, CannotStream, Plan
-from passes.streaming.streamer import Slot, Streamer
+from passes.streaming.streamer import NodeState, Streamer
 from passes.verify.executor import Value
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
@@ -342,7 +342,7 @@ def test_chunks_of_a_fixed_number_of_frames() -> None:
     assert [value.type.tensor_type.shape.dim[2].dim_value for value in ends] == [4, 2]
     with pytest.raises(WrongUsage, match="a chunk of 3 frames is no multiple of 2"):
         passes.stream(model(STRIDED), "T", chunk=3)
-    with pytest.raises(WrongUsage, match="a chunk of -2 frames"):
+    with pytest.raises(ValueError, match="chunk is -2, it must be 0 or more"):
         passes.stream(model(STRIDED), "T", chunk=-2)
 
 
@@ -368,7 +368,7 @@ def test_states_after_every_frame_are_rolled_back_to(text: str) -> None:
 
 
 def test_a_state_of_the_wrong_frame_is_never_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Streamer, slot: Slot, joined: str, *_: object) -> None:
+    def wrong(self: Streamer, slot: NodeState, joined: str, *_: object) -> None:
         first = self.author.op("Slice", joined, *map(self.author.ints, (0, 1, slot.axis)))
         self.author.op("Unsqueeze", first, self.author.ints(0), outputs=[slot.each])
 

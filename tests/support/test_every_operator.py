@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnx import defs
 
-from passes.comparing import compare
+from passes import compare
 from passes.support.operators import Ability
 from passes.support.reading import known_operators
 from passes.testing import as_model

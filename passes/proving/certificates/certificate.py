@@ -17,6 +17,7 @@ from passes.errors import BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, set_metadata
+from passes.ir.versions import tools
 from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.judging import Executing, executed
@@ -24,7 +25,6 @@ from passes.proving.promises import NO_PROMISES
 from passes.proving.prover import attempt
 from passes.reports.json_values import as_json, read_as
 from passes.reports.proof import Proof, Scope
-from passes.tools import tools
 
 VERSION = 1
 _TOOLS = ("passes", "onnx", "numpy")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from passes.commands.declaring import Option, options_of
 from passes.commands.delivery import Delivery
-from passes.commands.registry import load_commands
+from passes.commands.registry import rewriting_commands
 from passes.loops.alike import pattern_of
 from passes.reports.report import Record
 from passes.reports.words import grouped
@@ -72,6 +72,6 @@ def _ways(record: Record, known: Mapping[str, Option]) -> list[Option]:
 
 def _options() -> dict[str, Option]:
     """The options of all commands that rewrite, by name."""
-    declared = [*(command.options for command in load_commands().values()), Delivery]
+    declared = [*(command.options for command in rewriting_commands().values()), Delivery]
     every = (option for options in declared for option in options_of(options).values())
     return {option.name: option for option in every if "cli" in option.help.shown}

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from onnx import FunctionProto, ModelProto
 
 from passes.choices import RuleOptions
-from passes.engine.rounds import Round
 from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
-from passes.ir.model import Model
 from passes.ir.operators import FunctionKey, called_key, function_key, plain_domain
 from passes.ir.places import called_functions, calls
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FUNCTIONS, FUNCTIONS_HAVE_DEFAULTS, FUNCTIONS_HAVE_OVERLOADS
-from passes.onnxruntime.releases import Release
 
 ALL, UNSUPPORTED = "all", "unsupported"
 
@@ -36,26 +33,6 @@ def check_named(model: ModelProto, options: RuleOptions) -> None:
     for name in options.inline:
         if name not in (ALL, UNSUPPORTED, *known):
             raise UnknownFunction(f"the model has no function {name!r}; {nearest(name, known)}")
-
-
-def accept(model: Model, asked: int | None, release: Release | None, options: RuleOptions) -> None:
-    """See that the model has the functions that are to be inlined. Raises UnknownFunction."""
-    check_named(model.proto, options)
-
-
-def start(model: Model, asked: int | None, options: RuleOptions) -> Model | None:
-    """The model before functions are inlined; None if none are chosen."""
-    functions = chosen(model.proto, options)
-    if not functions:
-        return None
-    proto = with_imports(model.proto, functions)
-    return model if proto is model.proto else Model(proto, model.path)
-
-
-def finish(round_: Round, target: int | None, options: RuleOptions) -> None:
-    """Drop the functions that were inlined everywhere from the outcome."""
-    if not round_.refused:
-        round_.proto = without_uncalled(round_.proto, chosen(round_.model.proto, options))
 
 
 def chosen(model: ModelProto, options: RuleOptions) -> dict[FunctionKey, FunctionProto]:

@@ -138,7 +138,7 @@ def main(
 def _warm() -> None:
     """Import what is forked for each fault: that takes longer than most of them do."""
     warnings.simplefilter("ignore")
-    from passes.engine.plugins import load_rules
+    from passes.rule import load_rules
 
     load_rules()
     import passes.verify.rewrites.verifying  # noqa: F401
@@ -181,7 +181,7 @@ def main_of_edits(count: int, seed: int, *, exported: bool, json_file: Path | No
 
 
 def _of_edits(exported: bool) -> list[Target]:
-    from passes.engine.schedules import SCHEDULES
+    from passes.commands.schedules import SCHEDULES
 
     if exported:
         return [
@@ -266,7 +266,7 @@ def _families() -> list[str]:
 
 def _pipeline(rule: str, own: str) -> str:
     """The command with most rules that runs a rule."""
-    from passes.engine.schedules import SCHEDULES
+    from passes.commands.schedules import SCHEDULES
 
     return next((name for name in _COMMANDS if rule in SCHEDULES[name].rules), own)
 
@@ -357,8 +357,9 @@ def _judged(rule: Target, path: Path, alone: bool) -> Judged:
 
 def judged(rule: Target, path: Path, alone: bool) -> Judged:
     """What verification makes of an outcome, of the whole model `alone` or of regions, too."""
-    from passes import session
+    from passes.errors import Mismatch, NotVerified
     from passes.reports.report import NOT_VERIFIED
+    from passes.verify.rewrites import judged as judging
     from passes.verify.rewrites import verifying
 
     usual, seen = verifying.verify_rounds, Judged()
@@ -381,16 +382,16 @@ def judged(rule: Target, path: Path, alone: bool) -> Judged:
 
     model, command = prepared(rule, path, verify=True)
     with (
-        patch.object(verifying, "verify_rounds", noting),
+        patch.object(judging, "verify_rounds", noting),
         patch.object(verifying, "Uses", Nothing if alone else verifying.Uses),
     ):
         try:
             result = command.run(model)
-        except session.Mismatch as error:
+        except Mismatch as error:
             found = error.found
             seen.became = MISMATCH if found.path == "main" else f"{MISMATCH} in a region"
             seen.why = found.sentence
-        except session.NotVerified as error:
+        except NotVerified as error:
             seen.became, seen.why = "not verified", str(error)
         except TimeoutError:
             raise

@@ -55,10 +55,10 @@ def stream_target(folder: Path) -> Target:
 
 def streamed(path: Path, *, verify: bool) -> Outcome:
     """What `stream` makes of a model; a fault may be seeded."""
+    from passes import stream
     from passes.errors import PassesError
     from passes.streaming.chunks import Judge, NotCompared, NotSame
     from passes.streaming.plan import CannotStream
-    from passes.streaming.stream import stream
 
     judge = Judge("reference", budget=10)
     if not verify:

@@ -120,17 +120,16 @@ def outcome_of(target: Target, path: Path, *, verify: bool) -> Outcome:
         from tests.instruments.mutants.streams_tried import streamed
 
         return streamed(path, verify=verify)
-    from passes import session
-    from passes.errors import PassesError
+    from passes.errors import Mismatch, NotProduced, NotVerified, PassesError
 
     model, command = prepared(target, path, verify=verify)
     try:
         result = command.run(model)
-    except session.Mismatch as error:
+    except Mismatch as error:
         return Outcome("verification", str(error))
-    except session.NotVerified as error:
+    except NotVerified as error:
         return Outcome("not verified", str(error))
-    except session.NotProduced as error:
+    except NotProduced as error:
         return Outcome("refused", str(error))
     except TimeoutError:
         raise
@@ -147,7 +146,8 @@ def prepared(target: Target, path: Path, *, verify: bool) -> tuple[ModelProto, S
     import onnx
 
     from passes.choices import Verifying
-    from passes.engine.schedules import SCHEDULES
+    from passes.commands.schedules import SCHEDULES
+    from passes.engine.outcome import Pass
     from passes.session import Session
     from passes.testing import options_of
 
@@ -159,4 +159,4 @@ def prepared(target: Target, path: Path, *, verify: bool) -> tuple[ModelProto, S
     opset = int(said["opset"]) if "opset" in said else target.opset
     assume = options.assume
     verifying = Verifying("reference", budget=20, assume=assume) if verify else None
-    return model, Session(SCHEDULES[target.pipeline], opset, options, verifying)
+    return model, Session([Pass(SCHEDULES[target.pipeline], opset, options)], verifying)

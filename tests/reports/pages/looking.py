@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from passes.builds.task import Task, perform
 from passes.commands.pipeline import Pipeline, Step
+from passes.commands.task import Task, perform
 from passes.reports.pages.page import Page, page_of
 from passes.reports.report_file import ReportFile
 

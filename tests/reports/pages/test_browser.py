@@ -11,8 +11,8 @@ import pytest
 
 from passes.builds.batch import Batch, local
 from passes.builds.pool import Limits
-from passes.builds.task import Task
 from passes.commands.pipeline import Pipeline
+from passes.commands.task import Task
 from passes.reports.pages.page import page_of
 from passes.reports.pages.writing import as_html, write
 from passes.reports.report_file import ReportFile

@@ -6,23 +6,14 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from passes.choices import DEFAULT_OPSET
 from passes.commands.pipeline import Pipeline
-from passes.errors import (
-    DONE,
-    FAILED,
-    NOT_PRODUCED,
-    CannotWrite,
-    DoesNotFit,
-    End,
-    PassesError,
-    WrongUsage,
-)
+from passes.commands.places import refuse_same, refuse_weights
+from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, End, PassesError
 
 if TYPE_CHECKING:
     from passes.errors import Disagreement
@@ -30,11 +21,7 @@ if TYPE_CHECKING:
     from passes.reports.measured import Measured
     from passes.reports.report import Report
     from passes.session import Result
-    from passes.targets.findings import Checked
-
-
-class InTheWay(WrongUsage):
-    """A file that is to be written is another file of the command."""
+    from passes.targets.findings import TargetFindings
 
 
 #: The ends after which something can be done next.
@@ -98,8 +85,17 @@ def perform(task: Task, say: Progress | None = None) -> Done:
 
     Never raises for what is wrong with the model, the options or the files.
     """
+    from passes.ir.save import check_target
+
     started = time.monotonic()
-    done = _performed(task, say)
+    try:
+        target = task.expected()
+        check_target(target, force=task.force)
+        refuse_weights(Path(task.model), [target])
+        refuse_same(target, task.kept)
+        done = _delivered(task, task.pipeline.run(task.model, say), say)
+    except PassesError as error:
+        done = _failed(task, error)
     return replace(done, seconds=round(time.monotonic() - started, 3))
 
 
@@ -119,40 +115,29 @@ def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
     )
 
 
-def _performed(task: Task, say: Progress | None) -> Done:
+def _failed(task: Task, error: PassesError) -> Done:
+    """The end of a task of which the pipeline, or the place of its outcome, raised an error."""
     from passes.errors import Mismatch, NotProduced, NotVerified
-    from passes.ir.save import check_target
 
-    try:
-        target = task.expected()
-        check_target(target, force=task.force)
-        refuse_weights(Path(task.model), [target])
-        refuse_same(target, task.kept)
-        return _written(task, say)
-    except Mismatch as error:
-        folder = task.expected().with_name(f"{task.expected().name}.reproducer")
-        base_dir = Path(task.model).parent
-        written, remark = reproduced(folder, error.found, (base_dir, base_dir))
-        found = Done(End.MISMATCH, error.exit_code, f"{error}", error.report, remarks=(remark,))
-        return replace(found, reproducer=written)
-    except NotVerified as error:
-        return Done(End.UNVERIFIED, error.exit_code, f"{error}", error.report)
-    except NotProduced as error:
-        return Done(End.REFUSED, error.exit_code, f"{error}", error.report)
-    except DoesNotFit as error:
-        return Done(End.USAGE, error.exit_code, f"{task.model}: {error}")
-    except PassesError as error:
+    sentence = f"{task.model}: {error}" if isinstance(error, DoesNotFit) else f"{error}"
+    if not isinstance(error, NotProduced):
         end = End.INVALID if error.exit_code == FAILED else End.USAGE
-        return Done(end, error.exit_code, f"{error}")
+        return Done(end, error.exit_code, sentence)
+    if not isinstance(error, Mismatch):
+        end = End.UNVERIFIED if isinstance(error, NotVerified) else End.REFUSED
+        return Done(end, error.exit_code, sentence, error.report)
+    folder = task.expected().with_name(f"{task.expected().name}.reproducer")
+    base_dir = Path(task.model).parent
+    written, remark = reproduced(folder, error.found, (base_dir, base_dir))
+    found = Done(End.MISMATCH, error.exit_code, sentence, error.report, remarks=(remark,))
+    return replace(found, reproducer=written)
 
 
-def _written(task: Task, say: Progress | None) -> Done:
+def _delivered(task: Task, result: Result, say: Progress | None) -> Done:
+    """Write an outcome if it is what the options of the task ask for."""
     from passes.ir.save import save
 
-    pipeline = replace(
-        task.pipeline, steps=[replace(one, progress=say) for one in task.pipeline.commands]
-    )
-    result = pipeline.run(task.model)
+    pipeline = task.pipeline
     report = result.report
     if task.strict:
         unfit = _unfit(result, pipeline)
@@ -203,7 +188,7 @@ def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | No
         return not_measured(sides, f"{error}")
 
 
-def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
+def _unfit(result: Result, pipeline: Pipeline) -> list[TargetFindings]:
     """Return the findings in the outcome at the targets of the pipeline."""
     from passes.session import loaded
     from passes.targets.findings import check
@@ -244,46 +229,6 @@ def _stays(result: Result, pipeline: Pipeline) -> str:
         return ""
     more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
     return f"{stay[0].path} stays [{stay[0].code}]{more}"
-
-
-def refuse_weights(model: Path, written: Sequence[Path]) -> None:
-    """See that no file that is written holds weights of the model, before any work is done.
-
-    Raises:
-        InTheWay: one does.
-        CannotWrite: there is no telling.
-        BadModel: the model cannot be read.
-    """
-    from passes.ir.external_data import external_files
-    from passes.ir.model import Model
-
-    for path in written:
-        try:
-            if not path.exists() or is_same(path, model):
-                continue
-            files = external_files(Model.load(model).proto, model.parent)
-            if any(is_same(path, file) for file in files):
-                raise InTheWay(f"{path}: holds weights of {model}, which would be lost")
-        except OSError as error:
-            raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def refuse_same(target: Path, kept: Sequence[str]) -> None:
-    """See that the outcome is not written over a file of the command that is kept.
-
-    Raises:
-        InTheWay: it would be.
-    """
-    for file in kept:
-        if is_same(target, Path(file)):
-            raise InTheWay(f"{file}: is a file of this command, not a place for its report")
-
-
-def is_same(left: Path, right: Path) -> bool:
-    """Return whether two paths lead to one file, which need not exist yet."""
-    if os.path.realpath(left) == os.path.realpath(right):
-        return True
-    return left.exists() and right.exists() and left.samefile(right)
 
 
 def command_line() -> str:

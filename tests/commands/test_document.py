@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from passes.cli.document import document
+from passes.commands.explanation import document
 
 RULES = Path(__file__).parents[2] / "docs/rules.md"
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert RULES.read_text() == document(), "python -m passes.cli.document docs/rules.md"
+    assert RULES.read_text() == document(), "python -m passes.commands.explanation docs/rules.md"

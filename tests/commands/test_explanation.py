@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.cli.explanation import SESSION_CODES, explanation
+from passes.commands.explanation import SESSION_CODES, explanation
 from passes.rule import load_rules
 
 

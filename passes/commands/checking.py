@@ -1,0 +1,355 @@
+"""The commands about where a model runs: `check` and `measure`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from passes.commands.declaring import (
+    Argument,
+    Help,
+    Place,
+    Source,
+    WrongValue,
+    flags_of,
+    options_of,
+)
+from passes.commands.delivery import CLI, Force, Paged, Reporting
+from passes.commands.options import Binding, Executing, MaxTrips, feeds_of
+from passes.commands.registry import command
+from passes.commands.standalone import Output, Say, Standalone, TheModel, path_of, silent
+from passes.errors import DONE, NOT_PRODUCED, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.binding.inputs import Binding as BoundInputs
+    from passes.reports.measured import Measured
+    from passes.targets.checking import TargetCheck
+
+
+@command("check", short_help="Report what keeps a model from running on a target.")
+@dataclass(frozen=True)
+class Check(Executing, Binding, Reporting, Paged, Standalone):
+    """Report what keeps a model from running on a target, and the commands that clear it.
+
+    What clears it was tried; nothing is executed without --fix and --run. Exit 0 if the model
+    fits, or with --fix the outcome does, else 3.
+    """
+
+    model: TheModel
+    target: Annotated[
+        Place | None,
+        Help("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
+    ] = None
+    _: KW_ONLY
+    all_targets: Annotated[bool, Help("Check the model against every target.", shown=CLI)] = False
+    fix: Annotated[
+        bool,
+        Help(
+            "Run the commands that clear most findings, verified, and write the outcome.",
+            shown=CLI,
+        ),
+    ] = False
+    run_there: Annotated[
+        bool,
+        Help(
+            "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
+            "it with the original in the reference executor.",
+            flag="run",
+            shown=CLI,
+        ),
+    ] = False
+    max_trips: MaxTrips = None
+    save_culprits: Annotated[
+        Place | None,
+        Help(
+            "Write a small model of the first node of each kind of finding to this folder.",
+            metavar="DIR",
+            shown=CLI,
+        ),
+    ] = None
+    output: Annotated[
+        Place | None,
+        Help("Where to write it; beside the model by default.", metavar="OUT", shown=CLI),
+    ] = None
+    force: Force = False
+
+    def run(self, say: Say = silent) -> TargetCheck:
+        """Return the findings, and the remedies that were tried. Nothing is executed.
+
+        Raises:
+            BadModel: the input is no valid model.
+            BadProfile: there is no such target, or its profile has an error.
+            CannotBind: an input cannot be bound so.
+        """
+        from passes.session import loaded
+        from passes.targets.checking import TargetCheck
+        from passes.targets.findings import check
+        from passes.targets.profile import load
+        from passes.targets.remedies import Remedies, fixing, plan
+
+        profile = load(os.fspath(self.target or ""))
+        model, _ = loaded(self.model)
+        checked, bound = check(model, profile), self._bound()
+        planned = bool(bound) or not checked.fits
+        made = plan(model, profile, bound, self.max_trips) if planned else Remedies([], checked)
+        facts = {name: getattr(self, name) or {} for name in options_of(Binding)}
+        how = {name: getattr(self, name) for name in options_of(Executing)}
+        return TargetCheck(
+            profile.name,
+            checked.findings,
+            made.taken,
+            made.left.findings,
+            made.offered,
+            fixing(made, facts, **how),
+            made.missing,
+            profile.summary,
+            planned,
+        )
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        if self.all_targets == (self.target is not None):
+            raise WrongUsage("name a --target, or take --all-targets")
+        if self.all_targets and self.html is not None:
+            raise WrongUsage("--html is for one --target")
+        yield from self._matrix() if self.all_targets else self._one(say)
+
+    def _matrix(self) -> Iterator[Output]:
+        from passes.session import loaded
+        from passes.targets.checking import Matrix
+        from passes.targets.findings import check
+        from passes.targets.profile import load, names
+
+        model, _ = loaded(self.model)
+        found = {name: check(model, load(name)).findings for name in names()}
+        matrix = Matrix(f"{path_of(self.model)}", found)
+        code = NOT_PRODUCED if any(found.values()) else DONE
+        yield Output(matrix.to_text(), {"json": matrix.to_json}, exit_code=code)
+
+    def _one(self, say: Say) -> Iterator[Output]:
+        """What is shown of one target, and of the outcome, if it is made."""
+        from passes.reports.report_file import ReportFile
+        from passes.session import loaded
+        from passes.targets.culprits import save
+        from passes.targets.findings import TargetFindings
+
+        model, found = path_of(self.model), self.run(say)
+
+        def page() -> str:
+            made = ReportFile.of_findings(model, f"{found}", found.findings, flags_of(self))
+            return made.to_html(found.clearing())
+
+        fixing = self.fix and found.planned
+        files = {"json": lambda: found.to_json(f"{model}")}
+        text = "\n".join([found.to_text(f"{model}"), *self._advice(found)])
+        yield Output(text, files if fixing else {**files, "html": page})
+        if self.save_culprits is not None:
+            written = save(
+                loaded(model)[0],
+                TargetFindings(found.target, found.findings),
+                Path(self.save_culprits),
+            )
+            yield Output("\n".join(f"wrote {path}" for path in written))
+        if fixing:
+            yield from self._fixed(model, found, say)
+        elif found.planned:
+            yield Output(exit_code=NOT_PRODUCED)
+        elif self.run_there:
+            yield self._ran(model, say)
+
+    def _fixed(self, model: Path, found: TargetCheck, say: Say) -> Iterator[Output]:
+        """What is shown of the outcome of the remedies, which is verified and checked."""
+        from passes.commands.task import Task, perform
+        from passes.reports.report_file import Ran, ReportFile
+        from passes.session import loaded
+        from passes.targets.findings import check
+        from passes.targets.profile import load
+
+        output = model.with_name(f"{model.stem}.{self._target}{model.suffix}")
+        task = Task(f"{model}", found.fix, os.fspath(self.output or output), force=self.force)
+        done = perform(task, say)
+        profile = load(os.fspath(self.target or ""))
+        left = check(loaded(done.output)[0], profile) if done.output else None
+
+        def page() -> str:
+            ran = [Ran("check", {}, flags_of(self))]
+            report = replace(ReportFile.of(task, done), commands=ran)
+            if left is not None:
+                report = replace(report, findings=left.findings)
+            return report.to_html(found.clearing())
+
+        if left is None or done.report is None:
+            yield Output("", {"html": page}, done.remarks, done.sentence, done.exit_code)
+            return
+        verdict = f"{left}" if left.fits else f"still does not fit, {left}"
+        text = f"{done.report.to_text()}\nwrote {done.output}\n{done.output}: {verdict}"
+        code = DONE if left.fits else NOT_PRODUCED
+        yield Output(text, {"html": page}, done.remarks, exit_code=code)
+        if left.fits and self.run_there:
+            yield self._ran(Path(done.output), say)
+
+    def _ran(self, outcome: Path, say: Say) -> Output:
+        """Execute an outcome where it is to run, and compare it with the original.
+
+        Raises:
+            WrongUsage: there is no executor for the target.
+            NoRuntime: the runtime is not installed.
+        """
+        from passes.targets.profile import load
+        from passes.verify.runtimes.comparing import compared_files
+
+        profile = load(os.fspath(self.target or ""))
+        if not profile.runtime:
+            raise WrongUsage(f"--run: there is no executor for {profile.name}")
+        say(f"running on {profile.runtime}")
+        inputs = None if self.inputs is None else Path(self.inputs)
+        how = (inputs, self.verify_budget, self.seed, self._bound())
+        found = compared_files(path_of(self.model), outcome, profile.runtime, *how)
+        return Output(f"{outcome}: {found}", exit_code=DONE if found.agrees else NOT_PRODUCED)
+
+    def _bound(self) -> BoundInputs:
+        """The facts that the options give about the inputs."""
+        from passes.binding.inputs import Binding as BoundInputs
+
+        shapes = {name: tuple(shape) for name, shape in (self.shapes or {}).items()}
+        return BoundInputs(self.dims or {}, shapes, self.values or {})
+
+    @property
+    def _target(self) -> str:
+        """The name of the target for the file of an outcome."""
+        return Path(self.target or "").name.removesuffix(".toml")
+
+    def _advice(self, found: TargetCheck) -> list[str]:
+        """What to run next, or what is left after that."""
+        from passes.targets.findings import verdict
+
+        if not found.planned:
+            return []
+        options = options_of(Check)
+        names = ("dims", "shapes", "values", "max_trips")
+        given = [flag for name in names for flag in options[name].flags(getattr(self, name))]
+        if not found.remedies and not given:
+            known = found.offered or found.missing
+            return [] if known else ["no known command fixes any of it"]
+        after = f"after this: {verdict(len(found.left), found.target)}"
+        if self.fix:
+            return [after]
+        words = [
+            "passes",
+            "check",
+            f"{path_of(self.model)}",
+            "--target",
+            os.fspath(self.target or ""),
+        ]
+        return [f"run: {shlex.join([*words, '--fix', *given])}  ({after})"]
+
+
+@command("measure", short_help="Measure models in the runtimes, side by side.")
+@dataclass(frozen=True)
+class Measure(Reporting, Standalone):
+    """Measure the time and memory of models in the runtimes that are installed, side by side.
+
+    All models get the same inputs and are called in turn, each in a process of its own. Times are
+    medians of calls, with half the distance between their quartiles; the last line compares the
+    first model with the last one at the largest sizes.
+    """
+
+    before: TheModel
+    after: Annotated[
+        Sequence[Source], Argument("Models to compare with it.", metavar="[AFTER]...")
+    ] = ()
+    _: KW_ONLY
+    dims: Annotated[
+        Sequence[str],
+        Help(
+            "Sizes of a free dim to measure at, as `T=64,256,1024`; repeatable. By default 16, 64, "
+            "256 and 1024 for the trip count of a loop, and 1 for others.",
+            flag="dim",
+            metavar="NAME=SIZE,...",
+        ),
+    ] = ()
+    inputs: Annotated[
+        Place | None,
+        Help(
+            "Measure on these inputs: an .npz file with an array for each input, or a folder of "
+            "input_N.pb files as in ONNX's test data. By default they are drawn.",
+        ),
+    ] = None
+    runtimes: Annotated[
+        Sequence[str],
+        Help(
+            "A runtime to measure in: `onnxruntime`, `openvino`, `tract` or another one that is "
+            "registered; repeatable. By default all that are installed.",
+            flag="runtime",
+            metavar="RUNTIME",
+        ),
+    ] = ()
+    threads: Annotated[
+        str,
+        Help("The threads of the runtime: 1, `all`, or both, as `1,all`.", metavar="1|all|1,all"),
+    ] = "1"
+    budget: Annotated[
+        float, Help("Seconds that the measurement may take.", least=0, metavar="S")
+    ] = 60.0
+    require_gain: Annotated[
+        float | None,
+        Help("Exit 3 unless the last model is so many times as fast as the first.", least=0),
+    ] = None
+    seed: Annotated[int, Help("Seed of the drawn inputs.", metavar="N")] = 0
+    html: Annotated[
+        Place | None,
+        Help("Write a page with a plot of the times.", metavar="FILE", shown=CLI, report=True),
+    ] = None
+
+    def check(self) -> None:
+        """See that sizes and threads can be read."""
+        super().check()
+        self.sizes()
+        self.counts()
+
+    def sizes(self) -> dict[str, list[int]]:
+        """The sizes by name of the dim."""
+        found: dict[str, list[int]] = {}
+        for text in self.dims:
+            name, _, sizes = text.rpartition("=")
+            if not name or not all(size.strip().isdecimal() for size in sizes.split(",")):
+                raise WrongValue("dims", f"is {text!r}, not of the form NAME=SIZE,SIZE,...")
+            if not all(map(int, sizes.split(","))):
+                raise WrongValue("dims", f"is {text!r}, a size must be 1 or more")
+            found.setdefault(name, []).extend(map(int, sizes.split(",")))
+        return found
+
+    def counts(self) -> list[int]:
+        """The numbers of threads, 0 for all."""
+        words = {"1": 1, "all": 0}
+        if not all(word in words for word in self.threads.split(",")):
+            raise WrongValue("threads", f"is {self.threads!r}, not one of 1, all, 1,all")
+        return [words[word] for word in dict.fromkeys(self.threads.split(","))]
+
+    def run(self, say: Say = silent) -> Measured:
+        from passes.measuring.measuring import Settings, measure_models
+        from passes.session import loaded
+
+        models = [loaded(model)[0] for model in (self.before, *self.after)]
+        inputs = next(iter(feeds_of(self.inputs, models[0].proto)), None)
+        say("measuring")
+        how = (self.seed, self.runtimes, self.counts(), self.budget)
+        return measure_models(models, Settings(self.sizes(), inputs, *how))
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        from passes.reports.pages.measured import as_html
+
+        found = self.run(say)
+        paths, least = self.files(), self.require_gain
+        failure = ""
+        if found.headline is None:
+            failure = f"{paths[0]}: {found.line}"
+        elif least is not None and (found.gain or 0.0) < least:
+            asked = f"--require-gain asks for {least:g}x"
+            failure = f"{paths[-1]}: the gain is {found.gain:.2f}x, {asked}"
+        files = {"json": found.to_json, "html": lambda: as_html(found)}
+        code = NOT_PRODUCED if failure else DONE
+        yield Output(found.to_text(), files, failure=failure, exit_code=code)

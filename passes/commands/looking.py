@@ -1,0 +1,240 @@
+"""The commands that execute nothing: what is in a model, what rules and operators are known."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from passes.choices import Batch, RuleOptions
+from passes.commands.declaring import Argument, Help, Source, options_of
+from passes.commands.delivery import CLI, Delivery, Reporting
+from passes.commands.options import Converting
+from passes.commands.registry import Schema, command
+from passes.commands.rewriting import Convert, Upgrade
+from passes.commands.standalone import Output, Say, Standalone, Text, TheModel, path_of, silent
+from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.inspection.inspecting import WantedGroups
+    from passes.inspection.inspection import Inspection
+    from passes.inspection.lowest import Lowest
+    from passes.support.operators import Operators
+
+#: Columns where the output is no terminal.
+_WIDTH = 100
+#: Kinds of loops that are looked into unless more is asked for: a screen of them.
+_MOST = 40
+
+
+class Operator(StrEnum):
+    """An operator with bodies."""
+
+    scan = "Scan"
+    loop = "Loop"
+    branch = "If"
+
+
+@command(
+    "inspect",
+    short_help="Show every loop, and what the rules would do with it.",
+    schema=Schema("Findings of inspect", "passes.inspection.inspection", "Inspection"),
+)
+@dataclass(frozen=True)
+class Inspect(Converting, Reporting, Standalone):
+    """Show the loops and Ifs of a model, and what the rules would do with them, or why not.
+
+    Those that differ in names and weights at most are shown once, with a pattern of their paths;
+    the rules are asked about the first of them. Of a folder, every model below it is shown. Nothing
+    is executed.
+    """
+
+    model: TheModel
+    _: KW_ONLY
+    batch: Annotated[str, options_of(Upgrade)["batch"].help] = Batch.auto
+    loops: Annotated[
+        Sequence[str],
+        Help(
+            "Show only the loops and Ifs whose path matches, as `main/*/scan_0`; repeatable.",
+            flag="loop",
+            metavar="PATTERN",
+        ),
+    ] = ()
+    op: Annotated[str | None, Help("Show only those of this operator.", Operator)] = None
+    rule: Annotated[
+        str | None, Help("Show only what this rule rewrites or refuses.", metavar="NAME")
+    ] = None
+    code: Annotated[
+        str | None, Help("Show only what is refused with this code.", metavar="CODE")
+    ] = None
+    depth: Annotated[
+        int | None, Help("Show only the N outermost levels of the tree.", least=1, metavar="N")
+    ] = None
+    verbose: Annotated[
+        bool,
+        Help(
+            "Show all kinds of loops, every name and sentence, and what every rule does.", shown=CLI
+        ),
+    ] = False
+
+    def run(self, say: Say = silent) -> Inspection:
+        """Return the loops and Ifs of a model, in groups that are alike, with the answers of each
+        rule.
+
+        Raises:
+            BadModel: the input is no valid model.
+            UnknownOpset: the installed onnx does not know the opset.
+            TooNew: the model is newer than the opset.
+        """
+        return self._looked(self.model, self._wanted())
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        from passes.commands.explanation import explanation
+        from passes.engine.target_opset import TooNew
+
+        if self.code is not None and explanation(self.code) is None:
+            raise WrongUsage(f"no rule refuses with the code {self.code!r}")
+        many = path_of(self.model).is_dir()
+        if self.json is not None and many:
+            raise WrongUsage("--json is for one model")
+        self.asked()
+        whole = self.verbose or self.json is not None
+        narrowed = bool(self.loops or self.rule or self.code)
+        wanted = self._wanted(None if whole or narrowed else _MOST, every_rule=whole)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+        for path in self.files():
+            try:
+                known = self._looked(path, wanted)
+            except PassesError as error:
+                new = isinstance(error, TooNew)
+                sentence = f"{path}: {error}" if new else f"{error}"
+                code = NOT_PRODUCED if new else error.exit_code
+                one, every = ("", (sentence,)) if many else (sentence, ())
+                yield Output(remarks=every, failure=one, exit_code=code)
+            else:
+                yield Output(
+                    known.to_text(verbose=self.verbose, width=width), {"json": known.to_json}
+                )
+
+    def files(self) -> Sequence[Path]:
+        from passes.builds.sources import found
+
+        model = path_of(self.model)
+        return [*map(Path, found([model]))] if model.is_dir() else [model]
+
+    def _wanted(self, most: int | None = None, *, every_rule: bool = True) -> WantedGroups:
+        from passes.inspection.inspecting import WantedGroups
+
+        return WantedGroups(self.loops, self.op, self.rule, self.code, self.depth, most, every_rule)
+
+    def _looked(self, model: Source, wanted: WantedGroups) -> Inspection:
+        from passes.inspection.inspecting import inspect_model
+
+        asked, release = self.asked()
+        return inspect_model(model, asked, RuleOptions(batch=self.batch), release, wanted)
+
+
+@dataclass(frozen=True)
+class LowestOpset(Reporting, Standalone):
+    """Return whether a model can be written in each opset from its own down to 7, and what stops
+    it.
+
+    Nothing is executed, so no outcome is verified, and nothing is written.
+    """
+
+    model: TheModel
+    _: KW_ONLY
+    inline: Annotated[Sequence[str], options_of(Convert)["inline"].help] = ()
+    verbose: Annotated[bool, options_of(Delivery)["verbose"].help] = False
+
+    def run(self, say: Say = silent) -> Lowest:
+        """Return what becomes of the model at each opset.
+
+        Raises:
+            BadModel: the input is no valid model.
+            UnknownFunction: the model has no function of a name in `inline`.
+        """
+        from passes.inspection.lowest import find_lowest
+
+        return find_lowest(self.model, RuleOptions(inline=tuple(self.inline) or ("unsupported",)))
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        found = self.run(say)
+        yield Output(found.to_text(verbose=self.verbose), {"json": found.to_json})
+
+
+@command("list", short_help="List the rules.")
+@dataclass(frozen=True)
+class List(Standalone):
+    """List the rules."""
+
+    def run(self, say: Say = silent) -> Text:
+        from passes.reports.words import aligned
+        from passes.rule import load_rules
+
+        rules = sorted(load_rules().items())
+        return Text("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))
+
+
+@command("explain", short_help="Explain a rule or a code.")
+@dataclass(frozen=True)
+class Explain(Standalone):
+    """Explain a rule, or the code of a refusal or a proof."""
+
+    subject: Annotated[
+        str, Argument("A rule, or the code of a refusal or a proof.", metavar="NAME")
+    ]
+
+    def run(self, say: Say = silent) -> Text:
+        from passes.commands.explanation import explanation, unexplained
+
+        text = explanation(self.subject)
+        if text is None:
+            raise WrongUsage(unexplained(self.subject))
+        return Text(text)
+
+
+@command(
+    "operators",
+    short_help="Show what this tool can do with operators.",
+    schema=Schema("Operators of passes", "passes.support.operators", "Operators"),
+)
+@dataclass(frozen=True)
+class KnownOperators(Reporting, Standalone):
+    """Show what this tool can do with an operator, or a table of all operators.
+
+    Of one operator: what it is, what each part of this tool does with it, the steps of its versions
+    to newer and older opsets, its types, and the targets that take it. A cell of the table is `yes`
+    or `-`; docs/operators.md explains the columns.
+    """
+
+    name: Annotated[
+        str, Argument("An operator, as Gather or com.microsoft::Attention.", metavar="NAME")
+    ] = ""
+    _: KW_ONLY
+    opset: Annotated[
+        int | None,
+        Help("As of this opset of its domain; the newest by default.", least=1, metavar="N"),
+    ] = None
+    domain: Annotated[
+        str | None,
+        Help("Only operators of a domain; `ai.onnx` is ONNX's own.", metavar="DOMAIN"),
+    ] = None
+
+    def run(self, say: Say = silent) -> Operators:
+        """Return what is known of an operator, or of all.
+
+        Raises:
+            UnknownOperator: there is none; the sentence names those most like it.
+        """
+        from passes.support.reading import known_operators
+
+        return known_operators(self.name, opset=self.opset, domain=self.domain)
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        found = self.run(say)
+        yield Output(found.to_text(whole=bool(self.name)), {"json": found.to_json})
