@@ -18,9 +18,9 @@ from passes.errors import PassesError, WrongUsage, nearest
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.protos import replace_all
+from passes.ir.purposes import Extra
 from passes.ir.site import Refused, Site, Slot
 from passes.ir.versions import SCAN_HAS_AXES
-from passes.writing.purposes import Extra
 
 __all__ = [
     "RULES",

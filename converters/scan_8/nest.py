@@ -9,11 +9,11 @@ from onnx import TensorProto, ValueInfoProto, helper
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.rows import Row, rows_at, run_row
 from passes.converters.scan_8.sequence_lens import Lengths
+from passes.ir.purposes import HANDLE_LENGTH_0
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import HANDLE_LENGTH_0
 
 
 def nest(

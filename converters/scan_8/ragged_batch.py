@@ -18,13 +18,13 @@ from onnx import GraphProto, TensorProto, helper
 from passes.converters.scan_8.batched_scan import BatchedScan, RowType
 from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir.protos import copied
+from passes.ir.purposes import END_ROWS, HANDLE_LENGTH_0
 from passes.operators.element_types import runs
 from passes.types.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.row_loops import choose, row_mask
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import END_ROWS, HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)

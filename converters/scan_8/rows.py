@@ -9,10 +9,10 @@ from functools import partial
 from onnx import GraphProto
 
 from passes.converters.scan_8.batched_scan import BatchedScan, RowType
+from passes.ir.purposes import END_ROWS, HANDLE_LENGTH_0
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import END_ROWS, HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)

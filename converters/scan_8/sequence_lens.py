@@ -12,10 +12,10 @@ import numpy as np
 from onnx import TensorProto
 
 from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.ir.purposes import GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
 from passes.rule import Site
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
 
 
 @dataclass(frozen=True)

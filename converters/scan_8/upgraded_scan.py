@@ -31,11 +31,11 @@ from passes.converters.scan_8.vectorize import runs_on, vectorize
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.ir.protos import copied, named
+from passes.ir.purposes import GUARD_SIZES, HANDLE_NOTHING
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES, HANDLE_NOTHING
 
 
 def has_elements(author: Author, scan: BatchedScan, axes: Sequence[int]) -> str:

@@ -12,9 +12,9 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoPr
 
 from passes.bodies.tidy import Tidy, without_copies
 from passes.ir.draft import ITERATION_KEY
+from passes.ir.purposes import Purpose
 from passes.operators.exactness import Array
 from passes.writing.author import Author
-from passes.writing.purposes import Purpose
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
+from passes.ir.purposes import GUARD_SIZES
 from passes.ir.site import Site
 from passes.loops.form import Scanned
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Proofs:
         """The inputs on which the open questions of a proof depend; none without a proof."""
         if attempt is None:
             return ()
-        from passes.proving.draws import cases_of
+        from passes.proving.clues import cases_of
 
         return cases_of(model.proto, attempt.clues, seed)
 

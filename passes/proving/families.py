@@ -1,12 +1,14 @@
-"""Operators of one kind, by name: what proofs for all sizes and at drawn sizes treat alike."""
+"""What operators mean, by name, where proofs for all sizes and at drawn sizes treat them alike."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from passes.operators.table import where
-from passes.operators.traits import Fails, Shape
+from passes.operators.comparisons import COMPARISONS
+from passes.operators.functions import NUMPY
+from passes.operators.table import TRAITS, where
+from passes.operators.traits import Fails, Folds, Shape
 
 #: Operators by element of one input whose attributes are all that they mean besides: those that
 #: have no rule of their own and give the type that they take.
@@ -16,6 +18,32 @@ UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.
 #: Those that broadcast numbers and have one rule; a new operator may fail in its own way.
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
+#: Operators whose operands may change places without another bit, NaN aside.
+COMMUTE = where(lambda row: row.commutes)
+#: What every machine computes of floats to the same bits.
+EXACT_OPERATORS = {
+    op: function
+    for op, function in NUMPY.items()
+    if op in COMPARISONS or TRAITS[op].folds is Folds.FLOATS
+}
+#: Every value of the first type is one of the second.
+LOSSLESS = {
+    ("float8_e4m3fn", "float32"),
+    ("float8_e4m3fnuz", "float32"),
+    ("float8_e5m2fnuz", "float32"),
+    ("int4", "int8"),
+    ("uint4", "uint8"),
+    ("float16", "float32"),
+    ("bfloat16", "float32"),
+    ("float32", "float64"),
+    ("float16", "float64"),
+    ("int32", "float64"),
+    ("int32", "int64"),
+    ("int8", "int32"),
+    ("uint8", "int32"),
+    ("int16", "int32"),
+    ("uint16", "int32"),
+}
 
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from passes.choices import PROOF_BUDGET, Executors
 from passes.ir.model import Model
 from passes.proving.certificates.guide import Choices
+from passes.proving.clues import cases_of
 from passes.proving.drawn.proving import at_sizes
-from passes.proving.draws import cases_of
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.prover import Attempt, attempt
 from passes.reports.proof import Proof

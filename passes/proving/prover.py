@@ -19,11 +19,19 @@ from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
+from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
-from passes.proving.draws import NO_CLUES, Clues
-from passes.proving.evaluator import Evaluator, Fails, Fork, Values, dtype_name, versions
+from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
 from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.symbolic_evaluator import (
+    Fails,
+    Fork,
+    SymbolicEvaluator,
+    Values,
+    dtype_name,
+    versions,
+)
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable, parameter
 from passes.proving.terms.conditions import MOST_PARTS
@@ -38,14 +46,6 @@ __all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 _MOST_PATHS = 80
 _MOST_CASES = 6
 
-#: What every proof assumes.
-ALWAYS = (
-    "axes of one name have one size",
-    "no axis is longer than 2^31 - 1, no loop iterates more than 2^47 times",
-    "NaNs are alike",
-    "rows that no iteration collects have the sizes that the body would give them",
-)
-
 
 @dataclass(frozen=True)
 class Attempt:
@@ -56,9 +56,6 @@ class Attempt:
     choices: Choices | None = None
 
 
-#: What is assumed where sums are regrouped, as the documents of recurrent operators leave open.
-REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
-DISTRIBUTED = "products distribute over differences"
 #: In which manners a model of recurrent operators is tried, others in the first.
 _MANNERS = (
     Manner(written_out=False),
@@ -197,7 +194,7 @@ def _guided(
                 promised = tuple((one, True) for one in _not_empty(algebra, before))
             guide.enter(decisions)
             algebra.start((*promised, *decisions))
-            old = Evaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
+            old = SymbolicEvaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
             ending = _path(guide, old, after, ended)
             guide.end(ending)
             answers |= ending == "equal"
@@ -240,7 +237,7 @@ class _Ended:
     algebra: Algebra
     decisions: Decisions
     paths: int
-    evaluator: Evaluator | None = None
+    evaluator: SymbolicEvaluator | None = None
 
     @property
     def _where(self) -> tuple[str, ...]:
@@ -278,7 +275,7 @@ def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
             yield algebra.ge0(algebra.sub(size, algebra.one))
 
 
-def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
+def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> End:
     """Prove it on one path, and tell how that ends.
 
     `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
@@ -292,7 +289,7 @@ def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
         left = outputs_of(old)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = Evaluator(after, old.algebra, False, old.assumed)
+    new = ended.evaluator = SymbolicEvaluator(after, old.algebra, False, old.assumed)
     try:
         right = outputs_of(new, old.model)
     except Fails as error:
@@ -304,7 +301,7 @@ def _path(guide: Guide, old: Evaluator, after: Model, ended: _Ended) -> End:
     return "equal"
 
 
-def outputs_of(evaluator: Evaluator, declared: Model | None = None) -> list[Array]:
+def outputs_of(evaluator: SymbolicEvaluator, declared: Model | None = None) -> list[Array]:
     """The outputs of a model for any inputs that another one, or itself, declares."""
     model = evaluator.model.proto
     fed = signature.feedable(declared.proto if declared else model)

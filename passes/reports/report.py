@@ -12,13 +12,13 @@ from passes.errors import count
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
+from passes.ir.purposes import Extra
 from passes.ir.site import TOO_OLD
 from passes.reports.json_values import document
 from passes.reports.measured import Measured
 from passes.reports.proof import Proof
 from passes.reports.words import and_more
 from passes.rule import Edit
-from passes.writing.purposes import Extra
 
 if TYPE_CHECKING:
     from passes.engine.rounds import Refusal, Rewritten

@@ -23,7 +23,7 @@ from passes.operators.table import TRAITS, traits_of
 from passes.operators.traits import EVERY, Fails, Rounds, Traits, Word
 from passes.proving import operators as _models
 from passes.proving.drawn.operators import is_of_terms
-from passes.proving.evaluator import model_of
+from passes.proving.symbolic_evaluator import model_of
 from passes.streaming import stream as _rules
 from passes.streaming.streamer import rule_of
 from passes.support.operators import (

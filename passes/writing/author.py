@@ -23,10 +23,10 @@ from passes.ir.draft import Draft
 from passes.ir.live import live
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.purposes import Extra, Purpose
 from passes.ir.site import Site
 from passes.operators.folding import MOST_ELEMENTS
 from passes.rule import Edit
-from passes.writing.purposes import Extra, Purpose
 from passes.writing.spelling import Array, Writer, content
 
 

@@ -18,13 +18,13 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.purposes import GUARD_LENGTHS, GUARD_SHAPES
 from passes.ir.site import Site
 from passes.ir.versions import AXES_ARE_INPUTS, CLIP_TAKES_INTEGERS
 from passes.loops.form import Carried
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_LENGTHS, GUARD_SHAPES
 from passes.writing.spelling import Array
 
 Shapes = Callable[[str], Dims | None]

@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
+from passes.ir.purposes import HANDLE_NOTHING
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import HANDLE_NOTHING
 
 
 def write_scan(

@@ -8,10 +8,10 @@ from onnx import TensorProto, ValueInfoProto, helper
 
 from passes.bodies.branches import Branch, Cleaning, Results, either
 from passes.ir.names import Names
+from passes.ir.purposes import HANDLE_NO_TRIPS, Extra
 from passes.ir.scope import subgraphs
 from passes.types.value_types import tensor_type
 from passes.writing.author import Author
-from passes.writing.purposes import HANDLE_NO_TRIPS, Extra
 
 PAIR = tensor_type(TensorProto.FLOAT, (2,))
 

@@ -18,9 +18,9 @@ from onnx.reference import ReferenceEvaluator
 
 from passes.ir.model import Model
 from passes.proving.certificates.guide import Guide
-from passes.proving.evaluator import Evaluator, Fails, Fork
 from passes.proving.loops.relations import Relations
 from passes.proving.prover import outputs_of
+from passes.proving.symbolic_evaluator import Fails, Fork, SymbolicEvaluator
 from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable
 from passes.proving.terms.term import Term
@@ -62,7 +62,7 @@ def disagreement(
     for _ in range(60):
         try:
             algebra.start(decisions)
-            evaluators = [Evaluator(Model.load(one), algebra, True) for one in models]
+            evaluators = [SymbolicEvaluator(Model.load(one), algebra, True) for one in models]
             sides = [outputs_of(one) for one in evaluators]
         except Contradiction:
             return "what holds on these inputs is a contradiction"

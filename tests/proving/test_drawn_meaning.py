@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from passes.ir.model import Model
-from passes.proving.drawn import draws
-from passes.proving.drawn.comparing import Comparison
-from passes.proving.drawn.symbols import Fork, Terms, Wanted, numbers
+from passes.proving.drawn import comparing
+from passes.proving.drawn.comparing import PairAtSizes
+from passes.proving.drawn.symbols import Fork, TermTable, Wanted, numbers
 from passes.verify.executor import Ended, Feeds, Value
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.reference.value_types import element_dtype
@@ -63,7 +63,7 @@ class Unknown(Exception):
     """An operator has no meaning here."""
 
 
-def value(terms: Terms, number: int, feeds: Feeds, known: dict[int, Any]) -> Any:
+def value(terms: TermTable, number: int, feeds: Feeds, known: dict[int, Any]) -> Any:
     """The value of a term on inputs."""
     for one in terms.below([number]):
         if one not in known:
@@ -71,7 +71,7 @@ def value(terms: Terms, number: int, feeds: Feeds, known: dict[int, Any]) -> Any
     return known[number]
 
 
-def _value(terms: Terms, number: int, feeds: Feeds, known: Mapping[int, Any]) -> Any:
+def _value(terms: TermTable, number: int, feeds: Feeds, known: Mapping[int, Any]) -> Any:
     term = terms.all[number]
     if terms.is_constant(number):
         return terms.value(number)
@@ -94,7 +94,7 @@ def _value(terms: Terms, number: int, feeds: Feeds, known: Mapping[int, Any]) ->
 
 def outputs(model: Model, feeds: Feeds) -> list[Value]:
     """What a model gives on inputs, by way of terms."""
-    comparison = Comparison(model, model, monotonic() + 20)
+    comparison = PairAtSizes(model, model, monotonic() + 20)
     terms, known = comparison.found.terms, dict[int, Any]()
     decided: dict[int, bool] = {}
     while True:
@@ -108,7 +108,7 @@ def outputs(model: Model, feeds: Feeds) -> list[Value]:
             decided = {**decided, fork.term: bool(value(terms, fork.term, feeds, known))}
 
 
-def _number(terms: Terms, result: Value, feeds: Feeds, known: dict[int, Any]) -> Value:
+def _number(terms: TermTable, result: Value, feeds: Feeds, known: dict[int, Any]) -> Value:
     if not isinstance(result, np.ndarray):
         raise Unknown("a sequence")
     flat = [value(terms, one, feeds, known) for one in numbers(result).reshape(-1).tolist()]
@@ -119,9 +119,9 @@ def agrees(path: Path) -> int:
     """Compare both models of a golden pair at all sizes; returns the number of runs compared."""
     count = 0
     before, after = sides(path)
-    drawer = draws.drawer_of(before, after)
-    for place, sizes in enumerate(draws.SIZES):
-        feeds = next(draws.attempts(drawer, place))
+    drawer = comparing.drawer_of(before, after)
+    for place, sizes in enumerate(comparing.SIZES):
+        feeds = next(comparing.attempts(drawer, place))
         for model in (before, after):
             try:
                 expected = ReferenceExecutor().run(model.proto, feeds).outputs

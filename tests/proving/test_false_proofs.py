@@ -10,9 +10,8 @@ import onnx.parser
 import pytest
 
 from passes.ir.model import Model
-from passes.proving.loops.recurrences import SCANS_NOTHING
-from passes.proving.operators.cells import CELLS_NOTHING
-from passes.proving.prover import ALWAYS, Proof, prove
+from passes.proving.assumptions import ALWAYS, CELLS_NOTHING, SCANS_NOTHING
+from passes.proving.prover import Proof, prove
 
 HERE = Path(__file__).parent
 FALSE_PROOFS = sorted((HERE / "false_proofs").glob("*.before.onnxtxt"))

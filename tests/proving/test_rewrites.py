@@ -15,7 +15,7 @@ from passes.commands.rewriting import Lower
 from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Outcome, Pass
 from passes.session import Session
-from tests.proving.test_draws import HEAD, wrong
+from tests.proving.test_clues import HEAD, wrong
 
 SUM = """(float[T,2] x, float[2] h) => (float[2] y) {
     y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] t) {

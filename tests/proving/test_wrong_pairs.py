@@ -11,8 +11,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from passes.ir.model import Model
-from passes.proving.operators.cells import CELLS
-from passes.proving.prover import REGROUPED, Proof, prove
+from passes.proving.assumptions import CELLS, REGROUPED
+from passes.proving.prover import Proof, prove
 from tests.instruments.mutants.outcomes import Pair, pairs
 
 #: What comes before each graph.

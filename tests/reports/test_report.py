@@ -12,12 +12,12 @@ from onnx import helper
 from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.model import Model
 from passes.ir.places import loop_of, walk_model
+from passes.ir.purposes import Extra
 from passes.ir.scope import Place, Scope
 from passes.reports.report import Checked, Record, Report, Size
 from passes.rule import Edit, Refused, Rule
 from passes.verify.compare.compare import Alike, Errors
 from passes.verify.compare.verdicts import Tally, Verification
-from passes.writing.purposes import Extra
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 21]>

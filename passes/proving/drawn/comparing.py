@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from time import monotonic
 
 import numpy as np
 
 from passes.ir.model import Model
-from passes.proving.drawn import draws
-from passes.proving.drawn.running import evaluator_of
+from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
+from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
     NotShown,
-    Terms,
+    TermTable,
     Wanted,
     is_number,
     name_of,
     numbers,
     wrap,
 )
-from passes.proving.loops.recurrences import SCANS_NOTHING
-from passes.proving.operators.cells import CELLS_NOTHING
 from passes.reports.proof import Draw
 from passes.types import signature
-from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
+from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
+from passes.verify.inputs.hints import model_hints
+from passes.verify.inputs.lessons import Lessons
+from passes.verify.inputs.mentioned import Mentioned
+from passes.verify.inputs.plans import Plan
+from passes.verify.inputs.uses import uses_of
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.reference.control_flow.static_sizes import StaticSizes
+from passes.verify.reference.evaluator import Evaluator
+from passes.verify.reference.library import Library
+from passes.verify.reference.machine import Frame, Machine
 from passes.verify.reference.value_types import element_dtype
 
+#: The size of each symbol, in order.
+SIZES = ((2, 3, 1, 4), (3, 1, 2), (1, 3, 2), (1,), (2,), (0,), (3,))
+#: Elements of the inputs of a case.
+_MOST_ELEMENTS = 20_000
+_ATTEMPTS = 6
+#: Seconds for learning what inputs a model takes.
+_LEARNING = 2.0
 #: Runs of a pair at one draw, and conditions that are decided in one of them.
 _MOST_PATHS, MOST_DECISIONS = 128, 6
 #: Draws of whole numbers at each size, if they matter.
@@ -50,7 +67,7 @@ class Found:
     outputs of equal shapes, how many elements and runs were compared, whether runs were left out
     for too many decisions, and what is assumed of what the new model alone runs over nothing."""
 
-    terms: Terms
+    terms: TermTable
     draws: list[Draw] = field(default_factory=list)
     differing: list[tuple[int, int]] = field(default_factory=list)
     elements: int = 0
@@ -59,7 +76,7 @@ class Found:
     over_nothing: set[str] = field(default_factory=set)
 
 
-class Comparison:
+class PairAtSizes:
     """The comparison of a pair of models, on inputs that `keep` what is promised. `wanted` are
     those that are drawn, not free."""
 
@@ -67,7 +84,7 @@ class Comparison:
         self, before: Model, after: Model, end: float, keep: Callable[[Case], bool] | None = None
     ) -> None:
         self._models, self._end, self._keep = (before, after), end, keep
-        self._terms = Terms()
+        self._terms = TermTable()
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
@@ -93,11 +110,11 @@ class Comparison:
 
     def _run(self) -> Found:
         """Compare at all sizes, anew whenever more inputs have to be drawn."""
-        drawer = draws.drawer_of(*self._models)
+        drawer = drawer_of(*self._models)
         while True:
             try:
                 self._at_all_sizes(drawer)
-                if not self.found.draws and (taught := draws.learned(self._models[0], drawer)):
+                if not self.found.draws and (taught := learned(self._models[0], drawer)):
                     self._at_all_sizes(taught)
             except Wanted as error:
                 if error.names <= self.wanted:
@@ -111,11 +128,11 @@ class Comparison:
 
     def _at_all_sizes(self, drawer: Drawer) -> None:
         """Compare at each of the sizes, in several ways if whole numbers matter."""
-        for place in range(len(draws.SIZES)):
-            answered = filter(self._answers, draws.attempts(drawer, place, self.wanted))
+        for place in range(len(SIZES)):
+            answered = filter(self._answers, attempts(drawer, place, self.wanted))
             for feeds in islice(answered, _DRAWS if self.wanted else 1):
                 if self.wanted:
-                    self._answers(draws.negated(feeds, self.wanted))
+                    self._answers(negated(feeds, self.wanted))
 
     def _answers(self, feeds: Feeds) -> bool:
         """Compare at one draw, on every path of conditions on floats; return whether the original
@@ -260,3 +277,132 @@ def _shapes(name: str, value: Value) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield f"{name} of length {len(value)}", ()
         for index, one in enumerate(value):
             yield from _shapes(f"{name}.{index}", one)
+
+
+# -- the sizes, and whole numbers, that are drawn
+
+
+def drawer_of(before: Model, after: Model) -> Drawer:
+    """The drawer of the inputs of a pair."""
+    mentioned = Mentioned.of(before.proto, after.proto)
+    inputs = tuple(signature.inputs(before.proto.graph))
+    return Drawer(
+        inputs, hints=model_hints(before), mentioned=mentioned, uses=uses_of(before.proto)
+    )
+
+
+def learned(before: Model, drawer: Drawer) -> Drawer | None:
+    """The drawer with what failures of the original teach of its inputs."""
+    executor = ReferenceExecutor(keep=2)
+    lessons = Lessons(before.proto, drawer, executor, before.base_dir, _LEARNING)
+    try:
+        needs = lessons.learn(monotonic() + _LEARNING)
+    except TimeoutError:
+        return None
+    return None if needs is None else replace(drawer, needs=needs)
+
+
+def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) -> Iterator[Feeds]:
+    """Inputs of the sizes at this place of `SIZES`, whole numbers drawn in several ways; in every
+    other one, each single whole number of these names is one of 0 to 3.
+
+    Raises:
+        CannotDraw: the type of an input is too vague, or its size too large.
+    """
+    sizes = SIZES[place]
+    plan = Plan("ordinary", f"sizes {sizes}", sizes, items=sizes[0])
+    for attempt in range(_ATTEMPTS):
+        feeds = drawer.case(plan, attempt).feeds
+        total = sum(math.prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
+        if total > _MOST_ELEMENTS:
+            raise CannotDraw(f"inputs of {total} elements are too large")
+        yield feeds if attempt % 2 else _counted(feeds, names, 2 * place + attempt // 2)
+
+
+def negated(feeds: Feeds, names: frozenset[str]) -> Feeds:
+    """Inputs with the other sign in the whole numbers of these names."""
+    return {
+        name: np.asarray(np.negative(value))
+        if name in names and isinstance(value, np.ndarray) and value.dtype.kind == "i"
+        else value
+        for name, value in feeds.items()
+    }
+
+
+def _counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
+    """Inputs with 0 to 3 for each single whole number of these names, another one each turn."""
+    single = [
+        name
+        for name, value in feeds.items()
+        if name in names
+        and isinstance(value, np.ndarray)
+        and value.dtype.kind in "iu"
+        and value.size == 1
+    ]
+    return {
+        **feeds,
+        **{name: np.full_like(feeds[name], (turn + n) % 4) for n, name in enumerate(single)},
+    }
+
+
+# -- a model on numbers of terms
+
+
+@dataclass
+class TermMachine(Machine):
+    """The state of a run on term numbers; a condition on floats divides it."""
+
+    terms: TermTable = field(default_factory=TermTable)
+    #: Whether a value had other sizes than a body declares: onnxruntime makes room for no others.
+    breaks_declared: bool = False
+
+    def elements(self, array: Array) -> Array:
+        """The elements of an array, if they are constants.
+
+        Raises:
+            Fork, Wanted, NotShown: as `TermTable.concrete`.
+        """
+        elements: Array = self.terms.concrete(array)
+        return elements
+
+
+class TermEvaluator(Evaluator):
+    """Evaluates a graph; its outputs are term numbers, also those that are constants."""
+
+    machine: TermMachine
+
+    def execute(self, frame: Frame) -> list[Value]:
+        """Run every node in order and return the outputs of the graph."""
+        if self.around is None:
+            return list(map(self.machine.terms.lift, super().execute(frame)))
+        fits = all(
+            self.declares(name, one.shape)
+            for name in self.input_names_
+            if isinstance(one := frame.values.get(name), np.ndarray) and one.ndim
+        )
+        outputs = list(map(self.machine.terms.lift, super().execute(frame)))
+        self.machine.breaks_declared |= not (
+            fits and all(map(self.returns, range(len(outputs)), outputs))
+        )
+        return outputs
+
+    def answer(self, feeds: Feeds, end: float) -> list[Value]:
+        """The outputs of the model for inputs of term numbers, computed before `end`.
+
+        Raises:
+            Ended: there are none.
+        """
+        self.machine.start(max(end - monotonic(), 0.0))
+        self.machine.breaks_declared = False
+        return self.execute(Frame({"": None, **self.rt_inits_, **feeds}, None))
+
+
+def evaluator_of(model: Model, terms: TermTable) -> TermEvaluator:
+    """The evaluator of a model on these terms."""
+    proto = model.proto
+    library, sizes = Library(proto.functions), StaticSizes(proto)
+    machine = TermMachine(library, sizes, kernels(terms), model.base_dir, terms=terms)
+    imports = {entry.domain: entry.version for entry in proto.opset_import}
+    evaluator = TermEvaluator(proto.graph, machine, imports)
+    evaluator.is_main = True
+    return evaluator

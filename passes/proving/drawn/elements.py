@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from passes.operators.cells import ACTIVATIONS
-from passes.proving.drawn.symbols import Terms, name_of, numbers
-from passes.proving.terms.algebra import EXACT_OPERATORS
+from passes.proving.drawn.symbols import TermTable, name_of, numbers
+from passes.proving.families import EXACT_OPERATORS
 from passes.verify.executor import Array
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
@@ -25,7 +25,7 @@ _ACTIVATIONS = {name.lower(): one for name, one in ACTIVATIONS.items()}
 class Element:
     """One element: its term, and where that was made."""
 
-    def __init__(self, terms: Terms, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, terms: TermTable, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
         self.terms = terms
         self.kernel = kernel
         self.number = number
@@ -75,7 +75,7 @@ class Element:
 
 
 def product(
-    terms: Terms, left: Array, right: Array, dtype: np.dtype[Any], within: str = ""
+    terms: TermTable, left: Array, right: Array, dtype: np.dtype[Any], within: str = ""
 ) -> Array:
     """The product of matrices of term numbers: a term for each row and column, their elements in
     turn. Axes of vectors stay, with size 1."""
@@ -115,7 +115,7 @@ for _name, _op in {
     setattr(Element, _name, _method(_op))
 
 
-def elements(terms: Terms, kernel: str, array: Array) -> Array:
+def elements(terms: TermTable, kernel: str, array: Array) -> Array:
     """An array of elements; the numbers of constants stay numbers where all are constants."""
     dtype = element_dtype(array.dtype)
     result = np.empty(array.size, object)
@@ -124,7 +124,7 @@ def elements(terms: Terms, kernel: str, array: Array) -> Array:
     return result.reshape(array.shape)
 
 
-def from_elements(terms: Terms, array: Any, dtype: np.dtype[Any]) -> Array:
+def from_elements(terms: TermTable, array: Any, dtype: np.dtype[Any]) -> Array:
     """The term numbers of what a kernel made of elements.
 
     Raises:

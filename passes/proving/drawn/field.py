@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from passes.proving.drawn.symbols import Term, Terms, is_number
+from passes.proving.drawn.symbols import NumberedTerm, TermTable, is_number
 
 _BITS = 120
 #: There are more than 2 to the power of this many primes of so many bits, by the theorem.
@@ -58,7 +58,7 @@ class Residue:
 class Field:
     """The residues of terms, for one prime and one draw of inputs."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: TermTable) -> None:
         self._terms = terms
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
@@ -131,7 +131,7 @@ class Field:
         value, size = (int.from_bytes(half) % self._prime for half in (digest[:24], digest[24:]))
         return Residue(value, size, 1)
 
-    def _of_set(self, number: int, term: Term) -> Residue:
+    def _of_set(self, number: int, term: NumberedTerm) -> Residue:
         """The largest of some, the least, or whether all or any hold: no order, none twice."""
         op = _OF_SETS[term.op]
         members: set[_Key] = set()
@@ -144,7 +144,7 @@ class Field:
             return self._known[term.args[0]]
         return self._token((op, term.dtype, sorted(members)), [])
 
-    def _quotient(self, term: Term, args: Sequence[Residue]) -> Residue:
+    def _quotient(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
         """A product with what is one over the divisor: a number, or a function of it."""
         below = args[-1]
         if not below.degree and below.value:

@@ -18,7 +18,7 @@ from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
-from passes.proving.drawn.symbols import NotShown, Terms, name_of, numbers, over
+from passes.proving.drawn.symbols import NotShown, TermTable, name_of, numbers, over
 from passes.proving.families import REDUCTIONS, cast_attributes
 from passes.proving.operators.opaque import meaning
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
@@ -75,7 +75,7 @@ def is_of_terms(op: str) -> bool:
     return op == "MatMul" or any(op in some for some in known)
 
 
-def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
+def kernels(terms: TermTable) -> Callable[[NodeProto, Evaluator], Kernel]:
     """A function that finds the kernel of a node, which works on term numbers."""
 
     def find(node: NodeProto, evaluator: Evaluator) -> Kernel:
@@ -91,7 +91,7 @@ def kernels(terms: Terms) -> Callable[[NodeProto, Evaluator], Kernel]:
     return find
 
 
-def _handing_on(terms: Terms, plain: Kernel, known: Sequence[int]) -> Kernel:
+def _handing_on(terms: TermTable, plain: Kernel, known: Sequence[int]) -> Kernel:
     """The kernel of what hands values on, for which these operands have to be known."""
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
@@ -123,7 +123,9 @@ class Operator:
     kernel on ones.
     """
 
-    def __init__(self, terms: Terms, node: NodeProto, evaluator: Evaluator, plain: Kernel) -> None:
+    def __init__(
+        self, terms: TermTable, node: NodeProto, evaluator: Evaluator, plain: Kernel
+    ) -> None:
         self.terms, self.node, self.evaluator, self.plain = terms, node, evaluator, plain
         self.domain, _, _ = called_key(node)
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM

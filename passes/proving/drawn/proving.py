@@ -8,7 +8,8 @@ from time import monotonic
 
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
-from passes.proving.drawn.comparing import MOST_DECISIONS, Comparison, Found, Unequal
+from passes.proving.assumptions import AT_SIZES, REORDERED
+from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
 from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
@@ -19,18 +20,6 @@ from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
-#: What a proof at drawn sizes assumes.
-AT_SIZES = (
-    "axes of one name have one size",
-    "NaNs are alike",
-    "what is constant is computed as the reference executor does",
-    "kernels sum up a row in the same order wherever it is",
-    "rows that no iteration collects have the sizes that the body would give them",
-)
-REGROUPED = (
-    "sums and products of the same terms in another order differ by what verification allows for"
-    " rounding, and in the sign of a zero",
-)
 #: The codes for which drawn sizes are of no use.
 SETTLED = frozenset({"signature", "model", "promise"})
 #: Cases that are executed where sums are in another order.
@@ -65,7 +54,7 @@ def prove_at_sizes(
     before, after = promises.applied(before, after)
     keep = promises.keeping(before)
     try:
-        found = Comparison(before, after, monotonic() + budget, keep).run()
+        found = PairAtSizes(before, after, monotonic() + budget, keep).run()
     except Unequal as error:
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
@@ -108,4 +97,4 @@ def _regrouped(
     if executed.verdict != "verified" or not cases:
         return Proof("unproven", "executed", executed.reason or executed.verdict)
     scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
-    return Proof("proven", assumed=(*_assumed(found), *REGROUPED), paths=found.runs, scope=scope)
+    return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
-from passes.proving.terms.algebra import COMMUTE, LOSSLESS
+from passes.proving.families import COMMUTE, LOSSLESS
 from passes.verify.executor import Array, Ended, Value
 from passes.verify.reference.value_types import blank, element_dtype
 
@@ -45,7 +45,7 @@ class NotShown(Ended):
 
 
 @dataclass(frozen=True)
-class Term:
+class NumberedTerm:
     """An operator applied to terms, by their numbers; `dtype` is the name of its dtype, `within`
     the operator whose kernel computes it."""
 
@@ -56,11 +56,11 @@ class Term:
     within: str = ""
 
 
-class Terms:
+class TermTable:
     """The terms of both models. `decided` are those that hold, or do not, in this run."""
 
     def __init__(self) -> None:
-        self.all: list[Term] = [Term("fill", (), (), "")]
+        self.all: list[NumberedTerm] = [NumberedTerm("fill", (), (), "")]
         self._ids: dict[tuple[Hashable, ...], int] = {}
         self._values: dict[int, Any] = {}
         self.decided: dict[int, bool] = {}
@@ -96,7 +96,7 @@ class Terms:
             if known > _MOST:
                 raise NotShown("budget", f"more than {_MOST} terms")
             self._ids[term] = known
-            self.all.append(Term(*term))
+            self.all.append(NumberedTerm(*term))
         return known
 
     def constant(self, value: Any) -> int:

@@ -11,9 +11,16 @@ import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
-from passes.proving.evaluator import Call, Evaluator, Fails, Values, operator
+from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.symbolic_evaluator import (
+    Application,
+    Fails,
+    SymbolicEvaluator,
+    Values,
+    operator,
+)
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.numbers import MOST_ITERATIONS
@@ -22,8 +29,6 @@ from passes.types.value_types import dims_of
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8
-#: What the verdict tells where the new model alone has such a Scan.
-SCANS_NOTHING = "a Scan over nothing answers, on which onnxruntime fails"
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 
@@ -38,7 +43,7 @@ class Outcome:
 
 
 @operator("If")
-def branches(call: Call) -> list[Array]:
+def branches(call: Application) -> list[Array]:
     """One branch where the condition is known on this path, else both by element."""
     evaluator, algebra = call.evaluator, call.algebra
     condition = call.array(0).scalar()
@@ -74,7 +79,11 @@ def branches(call: Call) -> list[Array]:
 
 
 def _branch(
-    evaluator: Evaluator, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
+    evaluator: SymbolicEvaluator,
+    graph: GraphProto,
+    values: Values,
+    opsets: Mapping[str, int],
+    part: str,
 ) -> list[Array]:
     """The outputs of a branch."""
     made = evaluator.graph(graph, values, opsets, part)
@@ -88,7 +97,7 @@ def _chosen(condition: Term, left: Array, right: Array) -> Array:
 
 
 @operator("Scan", "Loop")
-def loop(call: Call) -> list[Array]:
+def loop(call: Application) -> list[Array]:
     """A loop of any kind."""
     form = LoopForm.from_node(call.node, call.opset)
     if form.kind is Kind.SCAN_8:
@@ -153,7 +162,7 @@ def _placed(array: Array, axis: int, backwards: bool) -> Array:
     return Array(algebra, array.dtype, tuple(shape), get)
 
 
-def _scan_8(call: Call, form: LoopForm) -> list[Array]:
+def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     """A row at a time: what its Scan gives is a function of the row."""
     evaluator, algebra = call.evaluator, call.algebra
     initial = [call.value(one.initial) for one in form.carried]
@@ -231,7 +240,7 @@ def _zero(dtype: str) -> object:
 
 
 def run(
-    call: Call,
+    call: Application,
     form: LoopForm,
     initial: Sequence[Array],
     scanned: Sequence[Array],
@@ -279,7 +288,9 @@ def _final(array: Array, state: State, trips: Term) -> Array:
     return array.like(lambda at: state(trips, at))
 
 
-def _count_fits(evaluator: Evaluator, index: Term, trips: Term, array: Array, state: State) -> None:
+def _count_fits(
+    evaluator: SymbolicEvaluator, index: Term, trips: Term, array: Array, state: State
+) -> None:
     """Require what a state counts to in closed form to be an int64 before each iteration."""
     algebra = evaluator.algebra
 
@@ -314,7 +325,7 @@ def _collected(
 
 
 def _iteration(
-    call: Call,
+    call: Application,
     form: LoopForm,
     initial: Sequence[Array],
     scanned: Sequence[Array],
@@ -372,7 +383,7 @@ def _iteration(
     return Iteration(index, placeholders, states, collected, condition, required, growth)
 
 
-def _as_declared(evaluator: Evaluator, body: GraphProto, values: Values) -> None:
+def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) -> None:
     """Require values to have the sizes that the body of a new model declares: onnxruntime makes
     room for no others, the reference executor does."""
     if evaluator.original:
@@ -410,7 +421,7 @@ def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
     return Array(algebra, array.dtype, sizes, array.at)
 
 
-def _kept(evaluator: Evaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
+def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
     """Study paths apart on which a state has the sizes that it should have, and on which not; a
     Scan fails there."""
     algebra = evaluator.algebra
@@ -440,7 +451,7 @@ def _slice(array: Array, axis: int, place: Term) -> Array:
     )
 
 
-def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluator) -> Term:
+def _trips(condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator) -> Term:
     """The number of iterations, where `condition`, read after the iteration `index`, must hold for
     another one."""
     algebra = evaluator.algebra
@@ -465,7 +476,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Evaluato
     return algebra.trips(head, algebra.close([index], condition))
 
 
-def _counted(condition: Term, index: Term, evaluator: Evaluator) -> Term | None:
+def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
     """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
     it, and one."""
     algebra = evaluator.algebra

@@ -10,7 +10,8 @@ from itertools import product
 from math import prod
 
 from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
-from passes.proving.terms.algebra import COMMUTE, Algebra
+from passes.proving.families import COMMUTE
+from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 

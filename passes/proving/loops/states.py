@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from passes.proving.evaluator import Reason
 from passes.proving.loops.closed_forms import State, Step, filled, moved
+from passes.proving.symbolic_evaluator import Reason
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.numbers import SMALL

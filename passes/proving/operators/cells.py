@@ -21,21 +21,15 @@ from passes.operators.cells import (
     X,
     activation_named,
 )
-from passes.proving.evaluator import Call, attributes_of, operator
+from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
 from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, solved
 from passes.proving.operators.elementwise import exact
-from passes.proving.operators.reductions import ROWS, dot
+from passes.proving.operators.reductions import dot
+from passes.proving.symbolic_evaluator import Application, attributes_of, operator
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
-
-#: What the verdict tells of them; their documents leave the order of sums open.
-CELLS = "LSTM, GRU and RNN sum up a gate as inputs and biases first, then states, then peepholes"
-
-#: What the verdict tells where the new model alone has such a cell.
-CELLS_NOTHING = "LSTM, GRU and RNN over no step end with the initial state; onnxruntime differs"
-FITS = "inputs of LSTM, GRU and RNN have the sizes of their documents, and none is broadcast"
 
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
@@ -50,7 +44,7 @@ class Direction:
     """The step of one direction: `inputs` is the product of the inputs with the part of W that
     belongs to a gate, at a time, a row and a position, `time` what an iteration reads."""
 
-    call: Call
+    call: Application
     way: int
     dtype: str
     hidden: Term
@@ -161,7 +155,7 @@ class Direction:
 
 
 @operator(*RECURRENT)
-def cell(call: Call) -> list[Array]:
+def cell(call: Application) -> list[Array]:
     """Every direction as a recurrence over the time; a row keeps its states beyond its length."""
     x, algebra, op = call.array(X), call.algebra, call.op
     ways = DIRECTIONS.get(call.attributes["direction"].decode(), ())
@@ -225,7 +219,9 @@ def _backwards(algebra: Algebra, time: Term) -> Callable[[Term], Term]:
     return lambda iteration: algebra.sub(last, iteration)
 
 
-def _final(call: Call, ends: Sequence[Array], sizes: tuple[Term, Term], first: bool) -> Array:
+def _final(
+    call: Application, ends: Sequence[Array], sizes: tuple[Term, Term], first: bool
+) -> Array:
     algebra, (batch, hidden) = call.algebra, sizes
     whole = algebra.whole(len(ends))
 
@@ -322,7 +318,7 @@ def _end(array: Array, state: State, time: Term) -> Array:
     return array.like(lambda at: state(time, at))
 
 
-def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
+def _fits(call: Application, ways: int, batch: Term, hidden: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
     algebra, op, first = call.algebra, call.op, bool(call.attributes.get("layout"))
     gates, count = len(RECURRENT[op].gates), algebra.whole(ways)
@@ -354,7 +350,7 @@ def _fits(call: Call, ways: int, batch: Term, hidden: Term) -> None:
                 call.evaluator.same(size, own, "the sizes of its inputs agree")
 
 
-def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
+def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
     """The lengths as int64, which have to be within the time."""
     found, algebra = call.optional(LENGTHS), call.algebra
     if found is None:
@@ -377,7 +373,7 @@ def _lengths(call: Call, time: Term, batch: Term) -> Array | None:
     return lengths
 
 
-def _activations(call: Call, ways: int) -> list[list[Activation]]:
+def _activations(call: Application, ways: int) -> list[list[Activation]]:
     """The activations of each direction; parameters are handed out in order.
 
     Raises:
@@ -394,7 +390,9 @@ def _activations(call: Call, ways: int) -> list[list[Activation]]:
     return [found[way * size : (way + 1) * size] for way in range(ways)]
 
 
-def _activation(call: Call, written: str, lists: Mapping[str, Iterator[float]]) -> Activation:
+def _activation(
+    call: Application, written: str, lists: Mapping[str, Iterator[float]]
+) -> Activation:
     meaning = activation_named(written)
     if meaning is None:
         raise call.cannot("operator", f"the activation {written!r} is not modelled")

@@ -8,12 +8,12 @@ import numpy as np
 
 from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
 from passes.operators.table import TRAITS
-from passes.proving.evaluator import Call, Fails, dtype_name, operator
 from passes.proving.families import (
     ARITHMETIC,
     UNARY,
     cast_attributes,
 )
+from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.numbers import SMALL
@@ -23,7 +23,7 @@ from passes.proving.terms.term import Term
 _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
 
-def broadcast(call: Call, *arrays: Array) -> list[Array]:
+def broadcast(call: Application, *arrays: Array) -> list[Array]:
     """Arrays of the sizes that these have together."""
     algebra = call.algebra
     rank = max(array.rank for array in arrays)
@@ -38,7 +38,7 @@ def broadcast(call: Call, *arrays: Array) -> list[Array]:
     return [_spread(call, array, tuple(shape)) for array in arrays]
 
 
-def joint(call: Call, left: Term, right: Term) -> Term:
+def joint(call: Application, left: Term, right: Term) -> Term:
     """The size of two axes that broadcast."""
     algebra = call.algebra
     if left is right or right is algebra.one:
@@ -57,14 +57,14 @@ def joint(call: Call, left: Term, right: Term) -> Term:
     return _unlike(call, left, right)
 
 
-def _unlike(call: Call, left: Term, right: Term) -> Term:
+def _unlike(call: Application, left: Term, right: Term) -> Term:
     """Fail, but in a body that never runs, whose rows have no size of their own."""
     if call.evaluator.is_vacuous:
         return left
     raise Fails(f"{call.evaluator.place()}: sizes {left} and {right} do not broadcast")
 
 
-def _spread(call: Call, array: Array, shape: tuple[Term, ...]) -> Array:
+def _spread(call: Application, array: Array, shape: tuple[Term, ...]) -> Array:
     """An array that is read at the indices of a shape to which it broadcasts."""
     algebra = call.algebra
     skipped = len(shape) - array.rank
@@ -86,7 +86,7 @@ def _spread(call: Call, array: Array, shape: tuple[Term, ...]) -> Array:
 
 
 def elementwise(
-    call: Call, arrays: Sequence[Array], dtype: str, element: Callable[[list[Term]], Term]
+    call: Application, arrays: Sequence[Array], dtype: str, element: Callable[[list[Term]], Term]
 ) -> list[Array]:
     """The array that `element` makes of the elements of arrays that broadcast."""
     spread = broadcast(call, *arrays)
@@ -94,7 +94,7 @@ def elementwise(
     return [Array(call.algebra, dtype, shape, lambda at: element([one.at(at) for one in spread]))]
 
 
-def meant(call: Call) -> tuple[tuple[str, object], ...]:
+def meant(call: Application) -> tuple[tuple[str, object], ...]:
     """The attributes that are part of what an element is."""
     found = sorted((n, v) for n, v in call.attributes.items() if n not in _NOT_MEANT)
     return tuple((n, exact(v)) for n, v in found if v is not None)
@@ -107,12 +107,12 @@ def exact(value: object) -> object:
     return value.hex() if isinstance(value, float) else value
 
 
-def _given(call: Call) -> list[Array]:
+def _given(call: Application) -> list[Array]:
     return [call.array(number) for number in range(len(call.inputs))]
 
 
 @operator(*UNARY)
-def unary(call: Call) -> list[Array]:
+def unary(call: Application) -> list[Array]:
     """An operator of one input."""
     x = call.array(0)
     algebra, op, attributes = call.algebra, call.op, meant(call)
@@ -122,13 +122,13 @@ def unary(call: Call) -> list[Array]:
 
 
 @operator("Identity")
-def identity(call: Call) -> list[Array]:
+def identity(call: Application) -> list[Array]:
     """The same."""
     return [call.array(0)]
 
 
 @operator(*ARITHMETIC)
-def arithmetic(call: Call) -> list[Array]:
+def arithmetic(call: Application) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
     arrays = _given(call)
     algebra, op, attributes, dtype = call.algebra, call.op, meant(call), arrays[0].dtype
@@ -154,7 +154,7 @@ def arithmetic(call: Call) -> list[Array]:
     )
 
 
-def _may_be_negative(call: Call, base: Array, exponent: Array) -> bool:
+def _may_be_negative(call: Application, base: Array, exponent: Array) -> bool:
     """Whether whole numbers are raised to a power that may be negative."""
     if "int" not in base.dtype or "int" not in exponent.dtype:
         return False
@@ -164,7 +164,7 @@ def _may_be_negative(call: Call, base: Array, exponent: Array) -> bool:
     return not call.algebra.is_not_negative(value)
 
 
-def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
+def _of_equal_sizes(call: Application, arrays: Sequence[Array]) -> None:
     """See that arrays have equal sizes. Raises NotProvable."""
     for array in arrays[1:]:
         if array.rank != arrays[0].rank:
@@ -174,7 +174,7 @@ def _of_equal_sizes(call: Call, arrays: Sequence[Array]) -> None:
             call.evaluator.given(equal, "operands have equal sizes")
 
 
-def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
+def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     algebra = call.algebra
     if op in ("Max", "Min"):
         extreme = algebra.most if op == "Max" else algebra.least
@@ -191,7 +191,7 @@ def _ordered(call: Call, op: str, arrays: list[Array]) -> list[Array]:
 
 
 @operator("PRelu")
-def prelu(call: Call) -> list[Array]:
+def prelu(call: Application) -> list[Array]:
     """The slope broadcasts to the data."""
     x = call.array(0)
     made = arithmetic(call)
@@ -204,7 +204,7 @@ def prelu(call: Call) -> list[Array]:
 
 
 @operator(*COMPARISONS)
-def comparison(call: Call) -> list[Array]:
+def comparison(call: Application) -> list[Array]:
     """Comparisons; of int64, the sign of a difference."""
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
@@ -230,7 +230,7 @@ def comparison(call: Call) -> list[Array]:
 
 
 @operator(*LOGIC)
-def logic(call: Call) -> list[Array]:
+def logic(call: Application) -> list[Array]:
     """Bools are formulas."""
     algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
@@ -249,14 +249,14 @@ def logic(call: Call) -> list[Array]:
 
 
 @operator("IsNaN", "IsInf")
-def tests(call: Call) -> list[Array]:
+def tests(call: Application) -> list[Array]:
     """Tests of floats."""
     x, op, attributes = call.array(0), call.op, meant(call)
     return [x.like(lambda at: call.algebra.elementwise(op, attributes, BOOL, [x.at(at)]), BOOL)]
 
 
 @operator("Where")
-def where(call: Call) -> list[Array]:
+def where(call: Application) -> list[Array]:
     """One of two elements."""
     condition, left, right = _given(call)
     call.alike(left, right)
@@ -266,7 +266,7 @@ def where(call: Call) -> list[Array]:
 
 
 @operator("Cast", "CastLike")
-def cast(call: Call) -> list[Array]:
+def cast(call: Application) -> list[Array]:
     """Another element type."""
     x = call.array(0)
     like = call.op == "CastLike"
@@ -291,7 +291,7 @@ def cast(call: Call) -> list[Array]:
 
 
 @operator("Clip")
-def clip(call: Call) -> list[Array]:
+def clip(call: Application) -> list[Array]:
     """Bounds as attributes (floats, then of float32) or as inputs are the same."""
     x, algebra = call.array(0), call.algebra
     bounds = [call.optional(1), call.optional(2)]
@@ -323,5 +323,5 @@ def clip(call: Call) -> list[Array]:
     ]
 
 
-def _scalar(call: Call, dtype: str, item: Term) -> Array:
+def _scalar(call: Application, dtype: str, item: Term) -> Array:
     return Array(call.algebra, dtype, (), lambda at: item)

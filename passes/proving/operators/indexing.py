@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from passes.proving.evaluator import Call, operator
 from passes.proving.operators.layout import moved, reshaped
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array
 from passes.proving.terms.term import Term, polynomial
 
 
 @operator("Gather")
-def gather(call: Call) -> list[Array]:
+def gather(call: Application) -> list[Array]:
     """Read at indices of an axis, which may count from the end."""
     x, chosen = call.array(0), call.array(1)
     axis = call.axis(call.attributes["axis"], x.rank)
@@ -30,7 +30,7 @@ def gather(call: Call) -> list[Array]:
     return moved(x, [*x.shape[:axis], *chosen.shape, *x.shape[axis + 1 :]], get)
 
 
-def _places(call: Call, chosen: Array, size: Term) -> Callable[[Sequence[Term]], Term]:
+def _places(call: Application, chosen: Array, size: Term) -> Callable[[Sequence[Term]], Term]:
     """Where each of these indices is located in an axis, a function of the indices' own ones; each
     is required to be in range, and may count from the end."""
     algebra = call.algebra
@@ -49,7 +49,7 @@ def _places(call: Call, chosen: Array, size: Term) -> Callable[[Sequence[Term]],
 
 
 @operator("GatherElements")
-def gather_elements(call: Call) -> list[Array]:
+def gather_elements(call: Application) -> list[Array]:
     """Read at an index of an axis for each element, and at its own ones of the others."""
     x, chosen, algebra = call.array(0), call.array(1), call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
@@ -65,7 +65,7 @@ def gather_elements(call: Call) -> list[Array]:
 Places = list[Callable[[Sequence[Term]], Term]]
 
 
-def _tuples(call: Call, x: Array, chosen: Array, batch: int) -> Places:
+def _tuples(call: Application, x: Array, chosen: Array, batch: int) -> Places:
     """Where the parts of each tuple of indices are located in the axes of `x` from `batch` on.
 
     Raises:
@@ -87,7 +87,7 @@ def _part(chosen: Array, number: int) -> Array:
 
 
 @operator("GatherND")
-def gather_nd(call: Call) -> list[Array]:
+def gather_nd(call: Application) -> list[Array]:
     """Read at tuples of indices of the axes after the batch."""
     x, chosen, algebra = call.array(0), call.array(1), call.algebra
     batch = call.attributes.get("batch_dims") or 0
@@ -104,7 +104,7 @@ def gather_nd(call: Call) -> list[Array]:
 
 
 @operator("ScatterND")
-def scatter_nd(call: Call) -> list[Array]:
+def scatter_nd(call: Application) -> list[Array]:
     """Other elements at tuples of indices, each of which occurs once: every axis of the updates is
     a part of the tuple, moved by a number."""
     x, chosen, updates = (call.array(number) for number in range(3))
@@ -148,7 +148,7 @@ def scatter_nd(call: Call) -> list[Array]:
 
 
 @operator("ReverseSequence")
-def reverse_sequence(call: Call) -> list[Array]:
+def reverse_sequence(call: Application) -> list[Array]:
     """The first elements of the time backwards, as many as each row has."""
     x, lengths, algebra = call.array(0), call.array(1), call.algebra
     time, batch = call.attributes["time_axis"], call.attributes["batch_axis"]
@@ -171,7 +171,7 @@ def reverse_sequence(call: Call) -> list[Array]:
 
 
 @operator("NonZero")
-def nonzero(call: Call) -> list[Array]:
+def nonzero(call: Application) -> list[Array]:
     """The indices of a vector of which no element is 0: all of them."""
     x, algebra = call.evaluator.whole_numbers(call.array(0)), call.algebra
     variables, value = x.generic()
@@ -182,7 +182,7 @@ def nonzero(call: Call) -> list[Array]:
 
 
 @operator("Compress")
-def compress(call: Call) -> list[Array]:
+def compress(call: Application) -> list[Array]:
     """The elements of an axis, or all, where a condition holds: which holds of all, or of one."""
     x, chosen, algebra = call.array(0), call.array(1), call.algebra
     axis = call.attributes["axis"]
@@ -206,7 +206,7 @@ def compress(call: Call) -> list[Array]:
     return [x]
 
 
-def _alone(call: Call, condition: Term, index: Term, size: Term) -> Term | None:
+def _alone(call: Application, condition: Term, index: Term, size: Term) -> Term | None:
     """The only index below `size` at which a condition holds, if that is known."""
     algebra = call.algebra
     parts = dict(polynomial(condition.args[0])) if condition.op == "eq0" else {}

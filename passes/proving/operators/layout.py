@@ -7,8 +7,8 @@ from itertools import chain
 
 import numpy as np
 
-from passes.proving.evaluator import Call, operator
 from passes.proving.operators.elementwise import broadcast
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import BOOL
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
@@ -19,7 +19,7 @@ def moved(x: Array, shape: Sequence[Term], get: Callable[[Indices], Term]) -> li
 
 
 @operator("Transpose")
-def transpose(call: Call) -> list[Array]:
+def transpose(call: Application) -> list[Array]:
     """The axes in another order."""
     x = call.array(0)
     perm = list(call.attributes["perm"] or reversed(range(x.rank)))
@@ -36,7 +36,7 @@ def transpose(call: Call) -> list[Array]:
 
 
 @operator("Squeeze")
-def squeeze(call: Call) -> list[Array]:
+def squeeze(call: Application) -> list[Array]:
     """Without axes, which must be of size 1."""
     x = call.array(0)
     given = call.numbers(1, "axes")
@@ -60,7 +60,7 @@ def squeeze(call: Call) -> list[Array]:
 
 
 @operator("Unsqueeze")
-def unsqueeze(call: Call) -> list[Array]:
+def unsqueeze(call: Application) -> list[Array]:
     """With axes of size 1."""
     x = call.array(0)
     given = call.numbers(1, "axes") or []
@@ -74,7 +74,7 @@ def unsqueeze(call: Call) -> list[Array]:
 
 
 @operator("Flatten")
-def flatten(call: Call) -> list[Array]:
+def flatten(call: Application) -> list[Array]:
     """A matrix of the axes before one and those from it on."""
     x = call.array(0)
     axis = call.attributes["axis"]
@@ -86,7 +86,7 @@ def flatten(call: Call) -> list[Array]:
 
 
 @operator("Reshape")
-def reshape(call: Call) -> list[Array]:
+def reshape(call: Application) -> list[Array]:
     """The elements in their order, in other axes; a 0 copies a size, -1 is what is left."""
     x, algebra = call.array(0), call.algebra
     target = call.evaluator.whole_numbers(call.array(1)).items()
@@ -127,7 +127,7 @@ def reshape(call: Call) -> list[Array]:
     return [reshaped(call, x, given)]
 
 
-def _size(call: Call, size: Term, axis: int, x: Array) -> Term:
+def _size(call: Application, size: Term, axis: int, x: Array) -> Term:
     """A computed size of a target in which 0 copies and -1 is what is left."""
     algebra = call.algebra
     if call.evaluator.decide(algebra.ge0(algebra.sub(size, algebra.one)), "a size is not 0"):
@@ -138,7 +138,7 @@ def _size(call: Call, size: Term, axis: int, x: Array) -> Term:
     raise call.cannot("shape", "a computed size may be -1")
 
 
-def reshaped(call: Call, x: Array, shape: Sequence[Term]) -> Array:
+def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
     """As many elements in other axes; sizes are matched from the left to the right, and what is
     split or joined is divided."""
     algebra = call.algebra
@@ -185,7 +185,7 @@ def reshaped(call: Call, x: Array, shape: Sequence[Term]) -> Array:
 
 
 @operator("Expand")
-def expand(call: Call) -> list[Array]:
+def expand(call: Application) -> list[Array]:
     """Broadcast with a shape."""
     x = call.array(0)
     sizes = call.evaluator.whole_numbers(call.array(1)).items()
@@ -196,7 +196,7 @@ def expand(call: Call) -> list[Array]:
 
 
 @operator("Concat")
-def concat(call: Call) -> list[Array]:
+def concat(call: Application) -> list[Array]:
     """One array after the other."""
     arrays = [call.array(number) for number in range(len(call.inputs))]
     first, algebra = arrays[0], call.algebra
@@ -237,7 +237,7 @@ def concat(call: Call) -> list[Array]:
 
 
 @operator("Split")
-def split(call: Call) -> list[Array]:
+def split(call: Application) -> list[Array]:
     """Parts of given sizes, or equal ones."""
     x, algebra = call.array(0), call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
@@ -281,7 +281,7 @@ def _cut(x: Array, axis: int, start: Term, step: int, size: Term) -> list[Array]
 
 
 @operator("Slice")
-def sliced(call: Call) -> list[Array]:
+def sliced(call: Application) -> list[Array]:
     """Parts of axes; bounds beyond an axis are its ends."""
     x, algebra = call.array(0), call.algebra
     if call.attributes.get("starts") is not None:
@@ -314,7 +314,7 @@ def sliced(call: Call) -> list[Array]:
     return [x]
 
 
-def _is_within(call: Call, start: Term, size: Term) -> bool:
+def _is_within(call: Application, start: Term, size: Term) -> bool:
     """Return whether a start is not before the first element, where there is one."""
     algebra = call.algebra
     if algebra.is_not_negative(algebra.scaled(size, -1)):
@@ -323,7 +323,7 @@ def _is_within(call: Call, start: Term, size: Term) -> bool:
     return algebra.proves_if([algebra.sub(size, algebra.one)], low)
 
 
-def _clamped(call: Call, bound: Term, size: Term, low: Term, high: Term) -> Term:
+def _clamped(call: Application, bound: Term, size: Term, low: Term, high: Term) -> Term:
     """A bound that may count from the end, kept within the axis."""
     algebra = call.algebra
     if not bound.free and algebra.number(bound) is None:
@@ -336,7 +336,7 @@ def _clamped(call: Call, bound: Term, size: Term, low: Term, high: Term) -> Term
 
 
 @operator("Tile")
-def tile(call: Call) -> list[Array]:
+def tile(call: Application) -> list[Array]:
     """Repeat each axis."""
     x, algebra = call.array(0), call.algebra
     repeats = call.evaluator.whole_numbers(call.array(1)).items()
@@ -353,7 +353,7 @@ def tile(call: Call) -> list[Array]:
 
 
 @operator("Pad")
-def pad(call: Call) -> list[Array]:
+def pad(call: Application) -> list[Array]:
     """A constant around the elements; a negative width cuts."""
     x, algebra = call.array(0), call.algebra
     if (call.attributes["mode"] or b"constant") != b"constant":
@@ -384,7 +384,7 @@ def pad(call: Call) -> list[Array]:
     return moved(x, shape, get)
 
 
-def padded(call: Call) -> tuple[dict[int, tuple[Term, Term]], list[Term]]:
+def padded(call: Application) -> tuple[dict[int, tuple[Term, Term]], list[Term]]:
     """The widths before and after each axis that a Pad names, and the sizes with them."""
     x, listed = call.array(0), call.attributes.get("pads")
     pads = (

@@ -21,18 +21,22 @@ from passes.analysis.safety.randomness import first_random
 from passes.converters.steps import Identical
 from passes.converters.table import steps
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
-from passes.proving.evaluator import OPAQUE, Call, attributes_of, dtype_name, operator
+from passes.proving.assumptions import ALIKE, DECLARED
 from passes.proving.families import REDUCTIONS
 from passes.proving.operators.elementwise import exact
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
+from passes.proving.symbolic_evaluator import (
+    OPAQUE,
+    Application,
+    attributes_of,
+    dtype_name,
+    operator,
+)
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of, elem_type_of
 
-#: What the verdict tells of them.
-ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
-DECLARED = "an operator of another domain gives tensors of the declared types"
 #: Operators whose results have fewer axes than an operand, by their documents.
 _FEWER_AXES = (
     "ArgMax ArgMin BatchNormalization Compress Det DynamicQuantizeLinear Einsum Gather GatherND"
@@ -44,7 +48,7 @@ _FAILURES = (shape_inference.InferenceError, checker.ValidationError, RuntimeErr
 
 
 @operator(OPAQUE)
-def opaque(call: Call) -> list[Array]:
+def opaque(call: Application) -> list[Array]:
     """The outputs of an operator of which nothing is known.
 
     Raises:
@@ -75,7 +79,7 @@ def opaque(call: Call) -> list[Array]:
     return outputs
 
 
-def _output(call: Call, dtype: str, shape: Indices, data: object, args: list[Term]) -> Array:
+def _output(call: Application, dtype: str, shape: Indices, data: object, args: list[Term]) -> Array:
     algebra = call.algebra
 
     def get(indices: Indices) -> Term:
@@ -84,7 +88,7 @@ def _output(call: Call, dtype: str, shape: Indices, data: object, args: list[Ter
     return Array(algebra, dtype, shape, get)
 
 
-def _arguments(call: Call) -> tuple[list[Term], tuple[object, ...]]:
+def _arguments(call: Application) -> tuple[list[Term], tuple[object, ...]]:
     """The sizes and elements of all inputs, and the element type and rank of each."""
     args: list[Term] = []
     kinds: list[object] = []
@@ -129,7 +133,7 @@ def _exact(value: Any) -> object:
 Kind = tuple[str, Sizes]
 
 
-def _types(call: Call) -> dict[str, Kind]:
+def _types(call: Application) -> dict[str, Kind]:
     """The types of the outputs that have a name.
 
     Raises:
@@ -152,7 +156,7 @@ def _types(call: Call) -> dict[str, Kind]:
     return found
 
 
-def _inferred(call: Call) -> dict[str, tuple[str, int]]:
+def _inferred(call: Application) -> dict[str, tuple[str, int]]:
     """The element type and the rank of each output, as onnx infers them. Sizes that it infers are
     none on which executors agree: it does not broadcast, and rounds otherwise."""
     node = call.node
@@ -190,7 +194,7 @@ def _numbers(array: Array) -> Any:
         return None
 
 
-def _declared(call: Call, name: str) -> Kind:
+def _declared(call: Application, name: str) -> Kind:
     """The type that the graph or function of the node declares for an output.
 
     Raises:

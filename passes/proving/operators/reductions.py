@@ -10,9 +10,10 @@ from math import prod
 import numpy as np
 
 from passes.operators.table import traits_of, where
-from passes.proving.evaluator import Call, operator
+from passes.proving.assumptions import ROWS
 from passes.proving.families import REDUCTIONS
 from passes.proving.operators.elementwise import broadcast, exact
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array
 from passes.proving.terms.term import Term
@@ -25,12 +26,13 @@ _EXACT = {
     "ReduceMin": Algebra.least,
 }
 _FEW = 8
-#: What the verdict tells of them.
-ROWS = "a row is summed up in the same order wherever it is"
 
 
 def _reduced(
-    call: Call, data: tuple[object, ...], sizes: Sequence[Term], body: Callable[[list[Term]], Term]
+    call: Application,
+    data: tuple[object, ...],
+    sizes: Sequence[Term],
+    body: Callable[[list[Term]], Term],
 ) -> Term:
     """A reduction over axes of these sizes."""
     algebra = call.algebra
@@ -40,7 +42,7 @@ def _reduced(
 
 
 @operator(*REDUCTIONS)
-def reduction(call: Call) -> list[Array]:
+def reduction(call: Application) -> list[Array]:
     """Over the given axes, or all."""
     x, op = call.array(0), call.op
     given = call.numbers(1, "axes")
@@ -86,7 +88,7 @@ def reduction(call: Call) -> list[Array]:
 
 
 @operator("ArgMax", "ArgMin")
-def arg(call: Call) -> list[Array]:
+def arg(call: Application) -> list[Array]:
     """The index of the extreme of a row."""
     x, op = call.array(0), call.op
     algebra = call.algebra
@@ -110,14 +112,16 @@ def arg(call: Call) -> list[Array]:
     return [Array(algebra, INT64, tuple(shape), get)]
 
 
-def dot(call: Call, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]) -> Term:
+def dot(
+    call: Application, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]
+) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
     return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
 
 
 @operator("MatMul")
-def matmul(call: Call) -> list[Array]:
+def matmul(call: Application) -> list[Array]:
     """As numpy does it: the last two axes, the others broadcast."""
     left, right = call.array(0), call.array(1)
     call.alike(left, right)
@@ -165,7 +169,7 @@ def matmul(call: Call) -> list[Array]:
 
 
 @operator("Einsum")
-def einsum(call: Call) -> list[Array]:
+def einsum(call: Application) -> list[Array]:
     """A product of two operands, summed over one index that both have: over two elements at
     least, since executors give zeros of other signs of one product."""
     equation = call.attributes["equation"].decode().replace(" ", "")
@@ -212,7 +216,7 @@ def _unread(indices: Sequence[Term]) -> Term:
 
 
 @operator("Gemm")
-def gemm(call: Call) -> list[Array]:
+def gemm(call: Application) -> list[Array]:
     """Its product, with alpha, beta and what is added as one operator by element."""
     a, b, c = call.array(0), call.array(1), call.optional(2)
     algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
@@ -255,7 +259,7 @@ def gemm(call: Call) -> list[Array]:
 
 
 @operator("CumSum")
-def running_sum(call: Call) -> list[Array]:
+def running_sum(call: Application) -> list[Array]:
     """The sums of whole numbers up to each of them, as a loop adds them up."""
     x, chosen, algebra = call.array(0), call.array(1), call.algebra
     place = algebra.wide(chosen.dtype, chosen.scalar())
@@ -286,7 +290,7 @@ def running_sum(call: Call) -> list[Array]:
 
 
 @operator(*where(lambda row: row.along_axis))
-def rows(call: Call) -> list[Array]:
+def rows(call: Application) -> list[Array]:
     """An operator of a row and a place in it."""
     x, op = call.array(0), call.op
     algebra = call.algebra

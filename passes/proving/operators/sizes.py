@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.proving.evaluator import Call, operator
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array
 from passes.proving.terms.term import Term
 
 
-def vector(call: Call, items: list[Term]) -> Array:
+def vector(call: Application, items: list[Term]) -> Array:
     """An int64 vector of these numbers."""
     algebra = call.algebra
 
@@ -29,7 +29,7 @@ def vector(call: Call, items: list[Term]) -> Array:
 
 
 @operator("Shape")
-def shape(call: Call) -> list[Array]:
+def shape(call: Application) -> list[Array]:
     """The sizes, or those of some axes."""
     x = call.array(0)
     start, end = call.attributes.get("start") or 0, call.attributes.get("end")
@@ -37,14 +37,14 @@ def shape(call: Call) -> list[Array]:
 
 
 @operator("Size")
-def size(call: Call) -> list[Array]:
+def size(call: Application) -> list[Array]:
     """The number of elements."""
     whole = call.algebra.product(call.array(0).shape)
     return [Array(call.algebra, INT64, (), lambda at: whole)]
 
 
 @operator("Range")
-def counted(call: Call) -> list[Array]:
+def counted(call: Application) -> list[Array]:
     """Numbers in steps of a number that is known."""
     algebra = call.algebra
     parts = [call.evaluator.whole_numbers(call.array(number)) for number in range(3)]
@@ -66,7 +66,7 @@ def counted(call: Call) -> list[Array]:
 
 
 @operator("ConstantOfShape")
-def filled(call: Call) -> list[Array]:
+def filled(call: Application) -> list[Array]:
     """One value, at sizes that must not be negative."""
     sizes = call.evaluator.whole_numbers(call.array(0)).items()
     value = call.attributes.get("value")

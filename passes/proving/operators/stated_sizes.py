@@ -12,9 +12,9 @@ from passes.operators.contract import Joint, Operands, Size
 from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
-from passes.proving.evaluator import Call
 from passes.proving.operators.elementwise import broadcast, joint
 from passes.proving.operators.layout import padded
+from passes.proving.symbolic_evaluator import Application
 from passes.proving.terms.arrays import Array
 from passes.proving.terms.term import Term
 
@@ -22,10 +22,10 @@ from passes.proving.terms.term import Term
 _ALONG_AXIS = frozenset({"DequantizeLinear", "InstanceNormalization", "QuantizeLinear"})
 #: The sizes of an output, None where one is unknown.
 Sizes = tuple[Term | None, ...]
-_STATED: Registry[Callable[[Call], Sizes | None]] = Registry()
+_STATED: Registry[Callable[[Application], Sizes | None]] = Registry()
 
 
-def stated_sizes(call: Call, place: int) -> Sizes | None:
+def stated_sizes(call: Application, place: int) -> Sizes | None:
     """The sizes of the output at a place; None if nothing is stated, not even the rank."""
     given = [one for one in call.inputs if one is not None]
     traits = traits_of(call.node)
@@ -55,7 +55,7 @@ def _fits(one: Array, whole: Array, *, alone: bool) -> bool:
 
 
 @_STATED.enter("Einsum")
-def _by_contract(call: Call) -> Sizes | None:
+def _by_contract(call: Application) -> Sizes | None:
     arrays = {name: one for name, one in zip(call.node.input, call.inputs, strict=True) if one}
     contract = contract_of(
         Operands(
@@ -70,7 +70,7 @@ def _by_contract(call: Call) -> Sizes | None:
     return tuple(None if one is None else _term(call, one) for one in contract.sizes)
 
 
-def _term(call: Call, number: Any) -> Term:
+def _term(call: Application, number: Any) -> Term:
     if isinstance(number, Size):
         return call.array(number.operand).shape[number.axis]
     if isinstance(number, Joint):
@@ -79,12 +79,12 @@ def _term(call: Call, number: Any) -> Term:
 
 
 @_STATED.enter("Pad")
-def _pad(call: Call) -> Sizes:
+def _pad(call: Application) -> Sizes:
     return tuple(padded(call)[1])
 
 
 @_STATED.enter("Conv")
-def _conv(call: Call) -> Sizes | None:
+def _conv(call: Application) -> Sizes | None:
     x, w, algebra = call.array(0), call.array(1), call.algebra
     if x.rank != w.rank or x.rank < 3:
         return None

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from passes.operators.comparisons import COMPARISONS
-from passes.operators.functions import NUMPY
-from passes.operators.table import TRAITS, where
-from passes.operators.traits import Folds
+from passes.proving.families import COMMUTE, EXACT_OPERATORS, LOSSLESS
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.extremes import Extremes
 from passes.proving.terms.numbers import (
@@ -430,8 +427,6 @@ class Algebra(Extremes):
 _MOST_COUPLED = 4
 #: How many iterations that follow for certain are counted apart from the others.
 _MOST_SURE = 8
-#: Operators whose operands may change places without another bit, NaN aside.
-COMMUTE = where(lambda row: row.commutes)
 #: Reductions that give the element where there is one; a sum makes 0 of -0.
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
@@ -440,29 +435,6 @@ _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-EXACT_OPERATORS = {
-    op: function
-    for op, function in NUMPY.items()
-    if op in COMPARISONS or TRAITS[op].folds is Folds.FLOATS
-}
-#: Every value of the first type is one of the second.
-LOSSLESS = {
-    ("float8_e4m3fn", "float32"),
-    ("float8_e4m3fnuz", "float32"),
-    ("float8_e5m2fnuz", "float32"),
-    ("int4", "int8"),
-    ("uint4", "uint8"),
-    ("float16", "float32"),
-    ("bfloat16", "float32"),
-    ("float32", "float64"),
-    ("float16", "float64"),
-    ("int32", "float64"),
-    ("int32", "int64"),
-    ("int8", "int32"),
-    ("uint8", "int32"),
-    ("int16", "int32"),
-    ("uint16", "int32"),
-}
 
 
 def _is_zero(constant: Term) -> bool:

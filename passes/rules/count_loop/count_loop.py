@@ -17,6 +17,7 @@ from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.ir.operators import op_of
+from passes.ir.purposes import COUNT_TRIPS
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
 from passes.loops.parts import plain
@@ -25,7 +26,6 @@ from passes.rules.count_loop.counter import Counted, Counter
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import COUNT_TRIPS
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

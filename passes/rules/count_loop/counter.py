@@ -14,6 +14,7 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.conditions import LoopConditions
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
+from passes.ir.purposes import GUARD_COUNT, GUARD_FLOATS
 from passes.loops.form import LoopForm
 from passes.operators.comparisons import ORDERINGS
 from passes.operators.exactness import Array
@@ -23,7 +24,6 @@ from passes.rules.count_loop.comparisons import CounterTest, CounterTests
 from passes.rules.count_loop.counting import ENDLESS, Counting
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_COUNT, GUARD_FLOATS
 
 
 @dataclass(frozen=True)

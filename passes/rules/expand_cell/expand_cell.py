@@ -16,6 +16,7 @@ from passes.choices import Form
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
+from passes.ir.purposes import END_ROWS, GUARD_SIZES, HANDLE_NOTHING
 from passes.loops.form import Kind
 from passes.operators.cells import RECURRENT
 from passes.rule import Claim, Edit, NothingToDo, Site, nodes_of, register
@@ -25,7 +26,6 @@ from passes.rules.expand_cell.cell_step import CellStep
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import END_ROWS, GUARD_SIZES, HANDLE_NOTHING
 
 #: From how many rows on a Scan of an RNN is quicker than the operator, by its width.
 _QUICKER = {128: 1, 64: 2, 32: 4}

@@ -13,6 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied, replace_all
+from passes.ir.purposes import GUARD_SIZES
 from passes.ir.selection import is_meant
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -21,7 +22,6 @@ from passes.rules.flatten_scan.nest import Nest
 from passes.types.value_types import Dim, dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES
 
 
 def flat_body(nest: Nest) -> GraphProto:

@@ -13,6 +13,7 @@ from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.branches import Branch, Results, either
 from passes.ir import scope as scoping
+from passes.ir.purposes import handles_no_trips
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.loops.form import LoopForm
 from passes.rules.hoist.hoisting import Moved
@@ -20,7 +21,6 @@ from passes.rules.hoist.invariants import Candidate
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of, is_static, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import handles_no_trips
 
 #: Where a size can be read: this axis of an outer value.
 Place = tuple[str, int]

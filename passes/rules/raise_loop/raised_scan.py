@@ -14,6 +14,7 @@ from passes.bodies.raised_body import RaisedBody
 from passes.bodies.time_body import element_type
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.purposes import GUARD_READS, handles_no_trips
 from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
@@ -23,7 +24,6 @@ from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_READS, handles_no_trips
 from passes.writing.scan_axes import write_scan
 
 

@@ -9,13 +9,13 @@ from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.ir.purposes import GUARD_JOINED
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Site
 from passes.rules.sequences.elements import Slices, are_strings
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_JOINED
 
 
 def suits(site: Site, slices: Slices, reader: NodeProto) -> bool:

@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
+from passes.ir.purposes import GUARD_PROMISE
 from passes.loops.form import Kind, LoopForm
 from passes.operators.exactness import Array
 from passes.operators.folding import folded
@@ -21,7 +22,6 @@ from passes.rules.unroll.unrolling import Outputs, Unrolling
 from passes.types.value_types import elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_PROMISE
 
 _MOST = 1 << 31  # with an M above this, exporters say that only the condition ends the loop
 

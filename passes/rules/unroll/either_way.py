@@ -9,13 +9,13 @@ from onnx import TensorProto, TypeProto
 
 from passes.analysis.bodies import body_facts
 from passes.bodies.branches import Branch, Results, either
+from passes.ir.purposes import Purpose
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES, SHAPES_MAY_DIFFER
 from passes.loops.form import Carried, Collected, LoopForm
 from passes.rule import Site
 from passes.rules.unroll.unrolling import Outputs, Unrolling, empty_rows
 from passes.types.value_types import Dim, dims_of, elem_type_of, tensor_type
 from passes.writing.author import Author
-from passes.writing.purposes import Purpose
 
 Write = Callable[[Author], Outputs]
 

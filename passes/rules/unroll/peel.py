@@ -15,6 +15,7 @@ from passes.choices import Peel
 from passes.ir.draft import ITERATION_KEY
 from passes.ir.operators import is_loop_9
 from passes.ir.protos import changed
+from passes.ir.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit, Limit, Site, register
@@ -30,7 +31,6 @@ from passes.rules.unroll.unrolling import Outputs, Unrolling, part_of_loop, rema
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

@@ -17,6 +17,7 @@ from passes.bodies.tidy import Tidy, own, without_copies
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import named, replace_all
+from passes.ir.purposes import GUARD_SIZES
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.operators.exactness import Array
@@ -24,7 +25,6 @@ from passes.rule import Edit, Site
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES
 
 
 def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected) -> str:

@@ -15,8 +15,7 @@ from passes.check import load_checked
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.protos import copied
-from passes.proving.loops.recurrences import SCANS_NOTHING
-from passes.proving.operators.cells import CELLS_NOTHING
+from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
 from passes.proving.prover import Proof, prove
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection

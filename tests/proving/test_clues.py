@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 
 from passes.ir.model import Model
-from passes.proving.draws import cases_of
+from passes.proving.clues import cases_of
 from passes.proving.judging import Executing, Judged, judge
 from passes.proving.prover import attempt
 from tests.instruments.mutants.outcomes import Pair, pairs

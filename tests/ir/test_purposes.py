@@ -13,10 +13,10 @@ from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Pass
 from passes.ir import scope
 from passes.ir.names import Names
+from passes.ir.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_NO_TRIPS, Extra, Purpose
 from passes.session import Result, Session
 from passes.testing import options_of
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_NO_TRIPS, Extra, Purpose
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
 GRU = GOLDEN / "binary" / "gru.onnx"

@@ -66,10 +66,10 @@ class Fork(Exception):
 
 
 @dataclass
-class Call:
+class Application:
     """A node, its inputs and its attributes with the defaults of its version."""
 
-    evaluator: Evaluator
+    evaluator: SymbolicEvaluator
     node: NodeProto
     inputs: list[Array | None]
     opsets: Mapping[str, int]
@@ -147,7 +147,7 @@ class Call:
         return None if given is None else given.numbers()
 
 
-Operator = Callable[[Call], "list[Array]"]
+Operator = Callable[[Application], "list[Array]"]
 #: The entry of the operators that have none of their own.
 OPAQUE = "opaque"
 _TABLE: Registry[Operator] = Registry()
@@ -161,7 +161,7 @@ def model_of(op: str) -> Callable[..., object] | None:
 
 
 @dataclass
-class Evaluator:
+class SymbolicEvaluator:
     """One model on one path; `original`: its obligations may be taken to hold. `non_empty`: the
     user promised that no Scan of it has nothing to scan."""
 
@@ -357,7 +357,7 @@ class Evaluator:
         if tensor is not None:
             return [constant(self.algebra, self.model.read(tensor))]
         attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
-        call = Call(self, node, inputs, opsets, attributes, values, owner)
+        call = Application(self, node, inputs, opsets, attributes, values, owner)
         if handler is None:
             return _TABLE[OPAQUE](call)
         try:
