@@ -104,9 +104,10 @@ class Checked:
         return f"{', '.join(cases)}{exact.get(self.alike, '')}{where}"
 
     def __str__(self) -> str:
-        if self.verdict != "verified":
-            return f"{self.verdict} ({self.summary})"
-        return f"verified: {self.summary}"
+        words = {"verified": "verified", "mismatch": "differs"}
+        if self.verdict in words:
+            return f"{words[self.verdict]}: {self.summary}"
+        return f"{self.verdict} ({self.summary})"
 
 
 def _finite(error: float) -> float:
