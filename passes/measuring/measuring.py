@@ -9,8 +9,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-import numpy as np
-
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import BadModel, ChosenByCaller, DoesNotFit, WrongUsage, nearest
 from passes.ir.external_data import external_files
@@ -19,14 +17,14 @@ from passes.ir.names import Names
 from passes.ir.places import is_loop
 from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
+from passes.measuring.in_use import in_use
 from passes.measuring.measured import Measured, Row, Timing
 from passes.rule import Site
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
-from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.dims import declared
-from passes.verify.inputs.draw import CannotDraw, Drawer
-from passes.verify.inputs.hints import model_hints, multipliers
+from passes.verify.inputs.drawer import CannotDraw, Drawer
+from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS, Plan
 from passes.verify.installed import OnnxRuntimeExecutor
@@ -39,8 +37,6 @@ ONNXRUNTIME = "onnxruntime"
 LENGTHS = (16, 64, 256, 1024)
 #: Rounds in which each model is called in turn, the seconds of a turn, and of the shortest one.
 _ROUNDS, _TURN, _SHORTEST = 7, 0.05, 1e-6
-#: The largest part of a state that a decay takes away.
-_LOST = 0.1
 #: Seconds to learn which inputs a model takes.
 _LEARNING = 10.0
 
@@ -196,22 +192,6 @@ def _taken(model: Model, drawer: Drawer, plan: Plan, executor: Executor) -> tupl
             with suppress(TimeoutError):
                 drawer = replace(drawer, needs=lessons.learn(time.monotonic() + _LEARNING))
     raise DoesNotFit(f"no inputs are found that the model takes ({why}); --inputs gives some")
-
-
-def in_use(model: Model, feeds: Feeds) -> Feeds:
-    """Inputs that are drawn as normal deviates, as they are in use: what multiplies a state of a
-    loop is a decay if it does so element by element, else a row of norm 1."""
-    used = dict(feeds)
-    for (name, ops), is_row in multipliers(model):  # rows prevail, for they are last
-        drawn = feeds.get(name)
-        if isinstance(drawn, np.ndarray) and is_float(drawn.dtype):
-            value = drawn.astype(np.float64)
-            decay = 1 - _LOST / (1 + np.exp(-value))
-            for op in ops:
-                decay = np.log(decay) if op == "Exp" else (op == "Sub") - decay
-            row = value / max(drawn.shape[-2:], default=1) ** 0.5
-            used[name] = np.asarray(row if is_row else decay).astype(drawn.dtype)
-    return used
 
 
 def _measured(

@@ -19,7 +19,7 @@ from passes.types import signature
 from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
 from passes.verify.inputs.arrays import IntStyle, Manner, Style, is_float
-from passes.verify.inputs.draw import Case, why_not
+from passes.verify.inputs.drawer import Case, why_not
 
 #: A size, by its name or by its input and axis; or the number that an input holds.
 Unknown = tuple[str, object]

@@ -21,7 +21,7 @@ from passes.rule import Refused, Site
 from passes.rules.unroll.bounded import bound_of, promised
 from passes.types import signature
 from passes.types.inference import write_sizes
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.rewrites.assumptions import accepting
 

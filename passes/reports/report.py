@@ -99,6 +99,8 @@ class Checked:
             f"{count} with the new model in {name}, the original in reference"
             for name, count in self.crossed.items()
         ]
+        if self.verdict == "mismatch":
+            return f"differs: {self.reason}"
         if self.verdict != "verified":
             return f"{self.verdict} ({self.reason})"
         if not cases:

@@ -16,7 +16,7 @@ from passes.streaming.plan import CannotStream, Frames, Reason
 from passes.types import signature
 from passes.types.value_types import dims_of
 from passes.verify.executor import Array, Ended, Feeds
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS, LARGER, ORDINARY, Plan

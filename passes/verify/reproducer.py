@@ -19,7 +19,7 @@ from passes.types import signature
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Outcome
-from passes.verify.inputs import value_files
+from passes.verify.inputs import given
 
 #: Models beyond this many bytes keep their weights in a file beside them.
 _ONE_FILE = 1 << 30
@@ -149,11 +149,11 @@ def _save_data(
     folder.mkdir()
     if failure is None:
         return
-    value_files.write(folder, "input", failure.case.feeds, signature.feedable(before))
+    given.write(folder, "input", failure.case.feeds, signature.feedable(before))
     sides = ("output", failure.expected, before), ("after", failure.actual, after)
     for name, outcome, model in sides:
         if outcome is not None:
-            value_files.write(folder, name, outcome.outputs, model.graph.output)
+            given.write(folder, name, outcome.outputs, model.graph.output)
 
 
 def _answer(outcome: Outcome | None) -> str:

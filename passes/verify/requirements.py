@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from passes.verify.executor import Executor, Feeds
-from passes.verify.inputs.draw import Case, Hint
+from passes.verify.inputs.drawer import Case, Hint
 from passes.verify.inputs.lessons import Lessons
 
 

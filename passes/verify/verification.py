@@ -27,7 +27,7 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import Event, Executor, Outcome
 from passes.verify.inputs.agenda import Item, agenda
 from passes.verify.inputs.dims import Needs
-from passes.verify.inputs.draw import CannotDraw, Case, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.goals import (
     endless_but_for_conditions,
     what_is_mentioned,

@@ -225,7 +225,7 @@ class Unsteady(ReferenceExecutor):
 
 
 def test_a_second_executor_has_no_say_on_special_values_that_the_first_found_equal() -> None:
-    from passes.verify.inputs.draw import Hint
+    from passes.verify.inputs.drawer import Hint
     from tests.verification import verify
 
     before = as_model(RAGGED)

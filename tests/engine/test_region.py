@@ -18,7 +18,7 @@ from passes.ir.model import Model
 from passes.rule import Edit, Rewrite, Rule, Site
 from passes.types.signature import describe
 from passes.verify.executor import Value
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.reference import ReferenceExecutor
 

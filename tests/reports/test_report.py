@@ -87,7 +87,7 @@ def test_and_where_signs_of_zero_differ_that() -> None:
 def test_other_verdicts_say_why() -> None:
     assert str(Checked("not-compared", "no inputs")) == "not-compared (no inputs)"
     assert str(Checked("mismatch", "y[0] is 1 before and 2 after")) == (
-        "mismatch (y[0] is 1 before and 2 after)"
+        "differs: y[0] is 1 before and 2 after"
     )
 
 

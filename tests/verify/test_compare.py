@@ -57,13 +57,13 @@ def test_the_order_of_outputs_counts() -> None:
         (f32(1), [f32(1)], "y is a tensor before and a sequence after"),
         ([f32(1)], None, "y is a sequence before and an empty optional after"),
         ([f32(1)], [], "the length of y is 1 before and 0 after"),
-        ([f32(1), f32(2)], [f32(1), f32(3)], "y[1][0] is 2.0 before and 3.0 after (1 of 1"),
-        (np.array(1), np.array(2), "y is 1 before and 2 after (1 of 1 elements differ)"),
+        ([f32(1), f32(2)], [f32(1), f32(3)], "y[1][0] is 2.0 before and 3.0 after; 1 of 1"),
+        (np.array(1), np.array(2), "y is 1 before and 2 after; 1 of 1 elements differ"),
         (np.array(["a"], object), np.array(["b"], object), "y[0] is 'a' before and 'b' after"),
         (np.array([True]), np.array([False]), "y[0] is True before and False after"),
         (f32(0.0), f32(-0.0), "y[0] is 0.0 before and -0.0 after"),
-        (f32(1, 1, 1), f32(2, 9, 1), "y[1] is 1.0 before and 9.0 after (2 of 3"),
-        (f32(1, 1, 1), f32(9, 1, np.nan), "y[2] is 1.0 before and nan after (2 of 3"),
+        (f32(1, 1, 1), f32(2, 9, 1), "y[1] is 1.0 before and 9.0 after; 2 of 3"),
+        (f32(1, 1, 1), f32(9, 1, np.nan), "y[2] is 1.0 before and nan after; 2 of 3"),
     ],
 )
 def test_a_difference_is_told_with_both_sides(one: Value, other: Value, expected: str) -> None:

@@ -13,7 +13,7 @@ from passes.types import signature
 from passes.verify.compare.exactness import recurs
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import Manner, Style, array, numpy_dtype
-from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.uses import are_data, are_indices, are_numbers, are_trips, uses_of
 from tests.written import changed

@@ -11,7 +11,7 @@ from verified_models import REFERENCE, Pretend, check, model
 from passes.verify.compare.error_bounds import ErrorBounds, NotMeasured
 from passes.verify.compare.trial import OutOfTime
 from passes.verify.executor import Executor, Feeds
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from tests.verification import verify
 from tests.written import changed
 

@@ -10,9 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from passes.errors import PassesError
-from passes.verify.inputs import value_files
 from passes.verify.inputs.arrays import numpy_dtype
-from passes.verify.inputs.given import BadInputs, load
+from passes.verify.inputs.given import BadInputs, load, write
 
 
 def model(signature: str, ir: int = 10) -> ModelProto:
@@ -113,7 +112,7 @@ class TestFolder:
             "e": [],
             "q": [np.ones(1, np.float32)],
         }
-        value_files.write(tmp_path, "input", values, declared.graph.input)
+        write(tmp_path, "input", values, declared.graph.input)
         found = load(tmp_path, declared)
         assert list(found) == list(values)
         assert (found["o"], found["e"]) == (None, [])

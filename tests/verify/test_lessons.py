@@ -14,7 +14,7 @@ from verified_models import check, model
 from passes.operators.contract import Need, Size
 from passes.types import signature
 from passes.verify.inputs.dims import Needs, Tie
-from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.lessons import Lessons, wants_of
 from passes.verify.reference import ReferenceExecutor
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto, NodeProto, parser
 
 from passes.ir import scope
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 from passes.verify.reference import ReferenceExecutor
 from tests.verification import verify
 

@@ -16,7 +16,7 @@ from passes.errors import MISMATCH
 from passes.verify import reproducer
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds, Outcome
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.given import load
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.reproducer import Circumstances

@@ -27,7 +27,7 @@ from passes.verify.executor import (
     Outcome,
     TookTooLong,
 )
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.requirements import Requirements
 from tests.verification import Verification, verify
 

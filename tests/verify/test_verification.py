@@ -11,7 +11,7 @@ import pytest
 from verified_models import REFERENCE, SUM, Pretend, before_and_after, check, model
 
 from passes.verify.executor import Executor, Feeds, TookTooLong
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 from tests.verification import verify
 
 
@@ -206,7 +206,8 @@ def test_given_inputs_come_first_and_are_named() -> None:
         "(float[N] x) => (float[N] y) { y = Neg(x) }",
     )
     found = check(before, after, given=[{"x": np.float32([-1])}, {"x": np.float32([2])}])
-    assert found.reason.startswith("reference, given inputs 1: y[0] is 2.0 before and -2.0 after")
+    what = "y[0] is 2.0 before and -2.0 after; 1 of 1 elements differ"
+    assert found.reason == f"{what} (reference executor, given inputs 1)"
 
 
 def test_observed_values_are_used() -> None:

@@ -6,7 +6,7 @@ from onnx import ModelProto
 from verified_models import REFERENCE, check, model
 
 from passes.verify.executor import Executor
-from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.drawer import Hint
 from tests.verification import Verification
 
 SCAN8 = """(int64[B] lens, float[B,S] s0, float[B,T,S] x) => (float[B,S] s, float[B,T,S] y) {

@@ -27,7 +27,7 @@ from passes.proving.operators.cells import CELLS_NOTHING
 from passes.proving.scope import Draw
 from passes.types import signature
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
-from passes.verify.inputs.draw import CannotDraw, Case, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.reference.value_types import element_dtype
 
 #: Runs of a pair at one draw, and conditions that are decided in one of them.

@@ -12,7 +12,7 @@ import numpy as np
 from passes.ir.model import Model
 from passes.types import signature
 from passes.verify.executor import Feeds
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.mentioned import Mentioned

@@ -14,7 +14,7 @@ from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.proof import Proof
 from passes.proving.scope import Scope
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Inputs, Limits, Models, Requirements

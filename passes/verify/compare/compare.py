@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -116,25 +116,63 @@ def compare(
     return result
 
 
-def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
-    """Return the expected outcome with NaN in each element in which the two outcomes differ, one of
-    them is a number and `right`, a third outcome, is NaN; and the number of these elements."""
-    outputs, count = dict(actual.outputs), 0
+#: Which elements count as equal, and how many of these prove nothing, of two arrays of one shape
+#: and dtype, and others beside them, None where one is not alike.
+Chosen = Callable[[Array, Array, Sequence[Array | None]], tuple[Array, int]]
+
+
+def as_expected(
+    expected: Outcome, actual: Outcome, others: Sequence[Outcome | None], chosen: Chosen
+) -> tuple[Outcome, int]:
+    """Return the actual outcome with the expected elements that are chosen, and how many of them
+    prove nothing."""
+    outputs: dict[str, Value] = {}
+    undecided = 0
     for name, value in actual.outputs.items():
-        values = right.outputs.get(name), expected.outputs.get(name), value
-        arrays = [value for value in values if isinstance(value, np.ndarray)]
-        if len(arrays) == len(values) and _are_alike(arrays):
-            nan, before, after = map(np.isnan, arrays)
-            lost = nan & ~(before & after) & (arrays[1] != arrays[2])
-            outputs[name] = np.where(lost, arrays[1], arrays[2])
-            count += int(np.count_nonzero(lost))
-    return replace(actual, outputs=outputs), count
+        beside = [None if other is None else other.outputs.get(name) for other in others]
+        outputs[name], count = _as_expected(expected.outputs.get(name), value, beside, chosen)
+        undecided += count
+    return replace(actual, outputs=outputs), undecided
 
 
-def _are_alike(arrays: Sequence[Array]) -> bool:
-    """Return whether all arrays have one shape and one float type."""
-    kinds = {(array.dtype, array.shape) for array in arrays}
-    return len(kinds) == 1 and is_float(arrays[0].dtype)
+def _as_expected(
+    expected: Value, actual: Value, others: Sequence[Value], chosen: Chosen
+) -> tuple[Value, int]:
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        lists = [
+            one if isinstance(one, list) and len(one) == len(actual) else None for one in others
+        ]
+        items = [
+            _as_expected(own, actual[n], [None if one is None else one[n] for one in lists], chosen)
+            for n, own in enumerate(expected)
+        ]
+        return [item for item, _ in items], sum(count for _, count in items)
+    if not isinstance(expected, np.ndarray) or not _is_like(actual, expected):
+        return actual, 0
+    arrays = [one if _is_like(one, expected) else None for one in others]
+    where, undecided = chosen(expected, actual, arrays)
+    return np.where(where, expected, actual), undecided
+
+
+def _is_like(value: Value, array: Array) -> TypeGuard[Array]:
+    """Return whether a value is an array of the shape and dtype of another one."""
+    alike = isinstance(value, np.ndarray) and value.shape == array.shape
+    return alike and np.asarray(value).dtype == array.dtype
+
+
+def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
+    """Return the actual outcome with the expected element wherever the two differ, one of them is a
+    number and `right`, a third outcome, is NaN; and the number of these elements."""
+
+    def lost(before: Array, after: Array, others: Sequence[Array | None]) -> tuple[Array, int]:
+        (nan,) = others
+        if nan is None or not is_float(before.dtype):
+            return np.zeros(before.shape, bool), 0
+        both = np.isnan(before) & np.isnan(after)
+        where = np.isnan(nan) & ~both & (before != after)
+        return where, int(np.count_nonzero(where))
+
+    return as_expected(expected, actual, [right], lost)
 
 
 @dataclass(frozen=True)
@@ -215,7 +253,7 @@ def _elements(
         return Comparison(errors=errors, elements=expected.size)
     worst = _worst(expected, actual, wrong)
     shown = how.element(name, worst, expected, actual)
-    sentence = f"{shown} ({count} of {expected.size} elements differ)"
+    sentence = f"{shown}; {count} of {expected.size} elements differ"
     found = Difference(name, sentence, worst, expected[worst], actual[worst])
     return Comparison((found,), errors, expected.size, count)
 

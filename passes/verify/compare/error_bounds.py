@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from passes.verify.compare.compare import compare
+from passes.verify.compare.compare import Chosen, as_expected, compare
 from passes.verify.compare.tolerance import Reach, Tolerance, unequal
 from passes.verify.compare.trial import AUTHORITY, Side
 from passes.verify.executor import Array, Feeds, Outcome, Value
 from passes.verify.inputs.arrays import is_float
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.reference.roundings import Roundings
 
 #: How often the original runs, perturbed: more often where only few elements remain to explain,
@@ -95,15 +95,16 @@ class ErrorBounds:
         """
         overflowed = 0
         if _overflows(case, expected, cancels=self.cancels):
-            outputs, overflowed = _with_overflows(expected.outputs, actual.outputs)
-            actual = replace(actual, outputs=outputs)
+            actual, overflowed = as_expected(expected, actual, (), _overflowed)
             if compare(expected, actual, near).agree:
                 return Settled(actual, overflowed)
         runs = self._runs(executor, case)
         result = Settled(actual, overflowed)
         for count in _RUNS:
             runs.extend_to(count, self.deadline)
-            result = _settle(expected, actual, runs, near, overflowed, self.further)
+            others = (runs.plain, *runs.perturbed)
+            settled, loose = as_expected(expected, actual, others, _explained(near, self.further))
+            result = Settled(settled, overflowed + loose)
             left = compare(expected, result.outcome, near)
             total = sum(array.size for array in _arrays(list(expected.outputs.values())))
             if left.agree or left.wrong > max(1, _FEW[count] * total):
@@ -179,98 +180,46 @@ def _floats(values: Mapping[str, Value]) -> list[Array]:
     return [array for array in _arrays(list(values.values())) if is_float(array.dtype)]
 
 
-def _with_overflows(
-    expected: Mapping[str, Value], actual: Mapping[str, Value]
-) -> tuple[dict[str, Value], int]:
-    """Return the expected outcome with the actual elements wherever the two differ and either is
-    not finite or too large to compare, and the number of these elements: they prove nothing."""
-    result, count = dict(actual), 0
-    for name, value in actual.items():
-        own = expected.get(name)
-        if not isinstance(own, np.ndarray) or not isinstance(value, np.ndarray):
-            continue
-        if own.shape == value.shape and own.dtype == value.dtype and is_float(own.dtype):
-            other = _is_large(own) & _is_large(value) & ~(np.isnan(own) & np.isnan(value))
-            other &= ~np.isfinite(own) | ~np.isfinite(value)
-            other &= own != value
-            result[name] = np.where(other, own, value)
-            count += int(np.count_nonzero(other))
-    return result, count
+def _overflowed(
+    expected: Array, actual: Array, others: Sequence[Array | None]
+) -> tuple[Array, int]:
+    """The elements in which the two differ and either is not finite or too large to compare; they
+    prove nothing."""
+    if not is_float(expected.dtype):
+        return np.zeros(expected.shape, bool), 0
+    where = _is_large(expected) & _is_large(actual) & ~(np.isnan(expected) & np.isnan(actual))
+    where &= ~np.isfinite(expected) | ~np.isfinite(actual)
+    where &= expected != actual
+    return where, int(np.count_nonzero(where))
 
 
-def _settle(
-    expected: Outcome,
-    actual: Outcome,
-    runs: _Runs,
-    near: Tolerance,
-    count: int,
-    further: float,
-) -> Settled:
-    outputs: dict[str, Value] = {}
-    for name, value in actual.outputs.items():
-        plain = None if runs.plain is None else runs.plain.outputs.get(name)
-        others = [run.outputs.get(name) for run in runs.perturbed]
-        outputs[name], loose = _settled(
-            expected.outputs.get(name), value, plain, others, near, further
-        )
-        count += loose
-    return Settled(replace(actual, outputs=outputs), count)
+def _explained(near: Tolerance, further: float) -> Chosen:
+    """What rounding explains, beside the plain run and the perturbed ones."""
 
+    def explained(
+        expected: Array, actual: Array, others: Sequence[Array | None]
+    ) -> tuple[Array, int]:
+        plain, *perturbed = others
+        like = [run for run in perturbed if run is not None]
+        if plain is None or not like or not actual.size or expected.dtype.kind == "c":
+            return np.zeros(expected.shape, bool), 0  # how far complex numbers move is unknown
+        reach = Reach(plain, like, further)
+        with np.errstate(all="ignore"):
+            if is_float(expected.dtype):
+                wrong = unequal(expected, actual, near)
+                within, loose = reach.floats(expected, actual, near)
+            else:
+                wrong = np.asarray(expected != actual)
+                within, loose = reach.values(expected, actual)
+            left = wrong & ~within & _is_finite(expected) & _is_finite(actual)
+            if np.count_nonzero(left & loose) <= _OUTLIERS * np.count_nonzero(loose):
+                within = within | (left & loose)
+            strange = np.count_nonzero(left & ~loose)
+            if strange and strange <= _unseen(reach, len(like)):
+                within, loose = within | (left & ~loose), loose | left
+        return wrong & within, int(np.count_nonzero(wrong & within & loose))
 
-def _settled(
-    expected: Value,
-    actual: Value,
-    plain: Value,
-    perturbed: list[Value],
-    near: Tolerance,
-    further: float,
-) -> tuple[Value, int]:
-    """A value with what rounding explains as expected, and how many elements prove nothing."""
-    if isinstance(expected, list) and isinstance(actual, list) and isinstance(plain, list):
-        lists = [
-            value for value in perturbed if isinstance(value, list) and len(value) == len(expected)
-        ]
-        if not len(expected) == len(actual) == len(plain):
-            return actual, 0
-        items = [
-            _settled(
-                value,
-                actual[position],
-                plain[position],
-                [values[position] for values in lists],
-                near,
-                further,
-            )
-            for position, value in enumerate(expected)
-        ]
-        return [item for item, _ in items], sum(count for _, count in items)
-    if not all(isinstance(value, np.ndarray) for value in (expected, actual, plain)):
-        return actual, 0
-    assert isinstance(expected, np.ndarray)
-    assert isinstance(actual, np.ndarray)
-    assert isinstance(plain, np.ndarray)
-    kinds = {(array.shape, array.dtype) for array in (expected, actual, plain)}
-    like = [
-        value for value in perturbed if isinstance(value, np.ndarray) and value.shape == plain.shape
-    ]
-    if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
-        return actual, 0  # how far complex numbers move is not measured
-    reach = Reach(plain, like, further)
-    with np.errstate(all="ignore"):
-        if is_float(expected.dtype):
-            wrong = unequal(expected, actual, near)
-            explained, loose = reach.floats(expected, actual, near)
-        else:
-            wrong = np.asarray(expected != actual)
-            explained, loose = reach.values(expected, actual)
-        left = wrong & ~explained & _is_finite(expected) & _is_finite(actual)
-        if np.count_nonzero(left & loose) <= _OUTLIERS * np.count_nonzero(loose):
-            explained = explained | (left & loose)
-        strange = np.count_nonzero(left & ~loose)
-        if strange and strange <= _unseen(reach, len(like)):
-            explained, loose = explained | (left & ~loose), loose | left
-    explained = wrong & explained
-    return np.where(explained, expected, actual), int(np.count_nonzero(loose & explained))
+    return explained
 
 
 def _unseen(reach: Reach, runs: int) -> float:

@@ -16,7 +16,7 @@ from passes.verify.compare.exactness import rounds, small_enough
 from passes.verify.compare.tolerance import BITS, NEAR, NEAR_ELSEWHERE, VALUES, Tolerance
 from passes.verify.compare.trial import AUTHORITY, End, Ran, Status, Trial
 from passes.verify.executor import Outcome
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 from passes.verify.requirements import Requirements
 
 

@@ -6,14 +6,15 @@ not, only near ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.ir import scope
 from passes.ir.attributes import attribute
+from passes.ir.external_data import is_external, tensors
 from passes.ir.operators import called_key, function_key, op_of
 from passes.operators.cells import RECURRENT
 from passes.operators.table import traits_of
@@ -63,10 +64,9 @@ def _holds_only(
         node = place.node
         if not node_fits(node) and called_key(node) not in own:
             return False
-        if not all(_attribute_fits(attribute, values_fit) for attribute in node.attribute):
+        if not all(values_fit([one.f, *one.floats]) for one in node.attribute):
             return False
-    graphs = (graph for _, owner in scope.owners(model) for graph in scope.graphs_below(owner))
-    return all(_tensor_fits(tensor, values_fit) for graph in graphs for tensor in _constants(graph))
+    return all(_tensor_fits(tensor, values_fit) for tensor in tensors(model))
 
 
 def recurs(model: ModelProto) -> bool:
@@ -104,23 +104,11 @@ def _is_small(value: Value) -> bool:
     return bool(np.abs(finite).max(initial=0.0) <= bound)
 
 
-def _attribute_fits(attribute: AttributeProto, values_fit: Callable[[object], bool]) -> bool:
-    if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
-        return all(values_fit(value) for value in (attribute.f, *attribute.floats))
-    return attribute.type != AttributeProto.TENSOR or _tensor_fits(attribute.t, values_fit)
-
-
-def _constants(owner: scope.Owner) -> Iterator[TensorProto]:
-    if isinstance(owner, GraphProto):
-        yield from owner.initializer
-        yield from (sparse.values for sparse in owner.sparse_initializer)
-
-
 def _tensor_fits(tensor: TensorProto, values_fit: Callable[[object], bool]) -> bool:
     """Return whether a constant holds no floats, or few enough to read that fit."""
     if tensor.data_type not in _FLOATS:
         return True
-    if tensor.data_location == TensorProto.EXTERNAL or int(np.prod(tensor.dims)) > _READ_AT_MOST:
+    if is_external(tensor) or int(np.prod(tensor.dims)) > _READ_AT_MOST:
         return False
     return values_fit(numpy_helper.to_array(tensor))
 

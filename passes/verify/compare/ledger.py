@@ -11,10 +11,10 @@ import numpy as np
 
 from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.compare.evidence import Ruling
-from passes.verify.compare.trial import Trial
+from passes.verify.compare.trial import AUTHORITY, Trial
 from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verification
 from passes.verify.executor import Outcome, Value
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 
 #: Elements of an input that are shown, and the most characters of the text about a case.
 _FEW_ELEMENTS, _MOST_TOLD = 4, 300
@@ -62,7 +62,7 @@ class Ledger:
         self._statuses[executor, "not run"] += 1
         sentence = ruling.doubts[0].sentence
         if special:  # executors differ in NaN and extremes, op by op
-            self.note(f"{executor}, rewritten, against the reference{special}", sentence)
+            self.note(f"{_crossed(executor)}{special}", sentence)
         else:
             failure = Failure(executor, case, sentence, original, ruling.trial.after.outcome)
             self.doubts.append((failure, [difference.output for difference in ruling.doubts]))
@@ -136,16 +136,17 @@ class Ledger:
         for doubt, outputs in self.doubts:
             cases = [self.disagreements.get((doubt.executor, output)) for output in outputs]
             if all(cases):
-                what = f"{doubt.executor}, rewritten, against the reference executor's original"
                 known = ", ".join(dict.fromkeys(case.label for case in cases if case))
-                self.note(f"{what}, as on the original ({known})", doubt.sentence)
+                what = f"{_crossed(doubt.executor)}, as the original does there ({known})"
+                self.note(what, doubt.sentence)
             elif self.failure is None:
                 self.failure = doubt
 
     def _verdict(self, cut: bool) -> tuple[Verdict, str]:
         if self.failure is not None:
-            where = f"{self.failure.executor}, {self.failure.case.label}"
-            return "mismatch", f"{where}: {self.failure.sentence}"
+            name, label = self.failure.executor, self.failure.case.label
+            where = f"{name} executor" if name == AUTHORITY else name
+            return "mismatch", f"{self.failure.sentence} ({where}, {label})"
         counts = {name: self._agreed(name) for name in self.executors}
         if sum(counts.values()) and self.total.elements:
             known = ", ".join(f"{count} in {name}" for name, count in counts.items())
@@ -169,6 +170,10 @@ class Ledger:
         times = "" if count == 1 else f" ({count} times)"
         example = self._examples[note]
         return f"{note}{times}: {example}" if example else note + times
+
+
+def _crossed(executor: str) -> str:
+    return f"the new model in {executor} differs from the original in the {AUTHORITY} executor"
 
 
 def _tried(executor: str, case: Case, ruling: Ruling) -> Tried:

@@ -9,7 +9,7 @@ from typing import Literal
 from passes.verify.compare.compare import NO_ERRORS, Errors
 from passes.verify.compare.trial import Status
 from passes.verify.executor import Event, Outcome
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 
 Verdict = Literal["verified", "mismatch", "not-compared"]
 

@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from passes.types import signature
 from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs.arrays import DYADIC, is_float
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.plans import Plan
 
 #: Overridable defaults that are overridden, one by one.

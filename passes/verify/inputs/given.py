@@ -1,4 +1,5 @@
-"""The user's own inputs: an `.npz` file, or a folder in the layout of the onnx backend tests."""
+"""Values in files: an `.npz`, or a folder in the layout of the onnx backend tests, in which a file
+holds a TensorProto, SequenceProto or OptionalProto, by the type of the input."""
 
 from __future__ import annotations
 
@@ -9,12 +10,19 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx import (
+    ModelProto,
+    OptionalProto,
+    SequenceProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from passes.errors import PassesError
 from passes.types import signature
 from passes.verify.executor import Array, Value
-from passes.verify.inputs import value_files
 from passes.verify.inputs.arrays import numpy_dtype
 from passes.verify.inputs.dims import declared
 
@@ -142,13 +150,51 @@ def _read(file: Path, number: int, allowed: Sequence[ValueInfoProto]) -> tuple[s
         raise BadInputs(f"{file}: the model has {len(allowed)} inputs: {_names(by_name)}")
     data, position = file.read_bytes(), allowed[number]
     try:
-        name, value = value_files.from_bytes(data, position.type)
+        name, value = _from_bytes(data, position.type)
         named = by_name.get(name, position)
         if named is not position:  # a sequence reads otherwise than a tensor
-            _, value = value_files.from_bytes(data, named.type)
+            _, value = _from_bytes(data, named.type)
     except (DecodeError, ValueError, TypeError, KeyError) as error:
         raise BadInputs(f"{file}: it cannot be read: {error}") from error
     return named.name, value
+
+
+def _from_bytes(data: bytes, type_: TypeProto) -> tuple[str, Value]:
+    """The name and value in a file."""
+    match type_.WhichOneof("value"):
+        case "optional_type":
+            optional = OptionalProto.FromString(data)
+            return optional.name, numpy_helper.to_optional(optional)
+        case "sequence_type":
+            sequence = SequenceProto.FromString(data)
+            return sequence.name, numpy_helper.to_list(sequence)
+    tensor = TensorProto.FromString(data)
+    return tensor.name, numpy_helper.to_array(tensor)
+
+
+def write(
+    folder: Path, prefix: str, values: Mapping[str, Value], types: Sequence[ValueInfoProto]
+) -> None:
+    """Write `values` (by name) as `prefix_N.pb`, N being the place in `types`."""
+    for place, value in enumerate(types):
+        if value.name in values:
+            proto = _to_proto(value.name, values[value.name], value.type)
+            (folder / f"{prefix}_{place}.pb").write_bytes(proto.SerializeToString())
+
+
+def _to_proto(
+    name: str, value: Value, type_: TypeProto
+) -> TensorProto | SequenceProto | OptionalProto:
+    """A value as the proto that its declared type asks for."""
+    if type_.HasField("optional_type"):
+        return numpy_helper.from_optional(value, name)
+    if isinstance(value, list):
+        nested = type_.sequence_type.elem_type.HasField("sequence_type")
+        kind = SequenceProto.SEQUENCE if nested else SequenceProto.TENSOR
+        return numpy_helper.from_list(value, name, kind)
+    if value is None:
+        raise ValueError(f"{name} has no value, and its type is no optional")
+    return numpy_helper.from_array(np.asarray(value), name)
 
 
 def _names(values: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ from passes.ir.protos import copied
 from passes.loops.parts import graph_of
 from passes.verify.executor import Array, Outcome
 from passes.verify.inputs.arrays import is_float
-from passes.verify.inputs.draw import CannotDraw, Case, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.inputs.search import Events, Goal, Move, sought

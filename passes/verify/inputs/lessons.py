@@ -23,7 +23,7 @@ from passes.operators.needs import needs_of
 from passes.verify.executor import Ended, Executor, Trouble, Value
 from passes.verify.inputs.arrays import IntStyle, numpy_dtype
 from passes.verify.inputs.dims import Needs, Tie, element_type
-from passes.verify.inputs.draw import CannotDraw, Drawer
+from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.plans import Plan
 from passes.verify.run_cost import RunCost
 
@@ -250,28 +250,22 @@ class _Solving:
 
     def _search(self, symbols: Sequence[str]) -> int | None:
         """One size for all the symbols at which the gap is closed."""
-        if self.want.what == "multiple":
-            return self._next(symbols)
         seen: dict[int, float] = {}
-        size = self.sizes[symbols[0]]
-        for _ in range(_STEPS):
+        size, steps, target = self.sizes[symbols[0]], _STEPS, self.want.target
+        in_turn = self.want.what == "multiple"
+        if in_turn and isinstance(target, int):
+            steps = min(target, 4 * _STEPS) + 1
+        for _ in range(steps):
             gap = self._gap(dict.fromkeys(symbols, size))
             if gap == 0:
                 return size
-            if gap is None or size in seen:
+            if not in_turn and (gap is None or size in seen):
                 return None
-            seen[size] = gap
-            size = _guess(seen)
+            seen[size] = gap or 0
+            size = size + 1 if in_turn else _guess(seen)
             if not 0 <= size <= _LARGEST:
                 return None
         return None
-
-    def _next(self, symbols: Sequence[str]) -> int | None:
-        target = self.want.target
-        assert isinstance(target, int)
-        first = self.sizes[symbols[0]]
-        sizes = range(first, first + min(target, 4 * _STEPS) + 1)
-        return next((n for n in sizes if self._gap(dict.fromkeys(symbols, n)) == 0), None)
 
 
 def _guess(seen: Mapping[int, float]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 from onnx import ModelProto
 
 from passes.verify.executor import Array, CannotRun, ModelFailed, Outcome
-from passes.verify.inputs.draw import Case
+from passes.verify.inputs.drawer import Case
 
 #: Steps between two numbers of a move; seconds that a run may take.
 _HALVINGS, _SECONDS = 8, 2.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from passes.choices import Assumption
 from passes.verify.executor import Value
-from passes.verify.inputs.draw import Case, Hint
+from passes.verify.inputs.drawer import Case, Hint
 
 VALID_INPUTS, NON_EMPTY = Assumption.valid_inputs, Assumption.non_empty
 

@@ -15,7 +15,7 @@ from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
-from passes.verify.inputs.draw import CannotDraw, Drawer, Hint
+from passes.verify.inputs.drawer import CannotDraw, Drawer, Hint
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.reference import ReferenceExecutor

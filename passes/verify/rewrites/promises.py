@@ -12,7 +12,7 @@ from passes.engine.rounds import Rewritten, Round
 from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.types.signature import inputs
-from passes.verify.inputs.draw import Case, Drawer, Hint
+from passes.verify.inputs.drawer import Case, Drawer, Hint
 from passes.verify.inputs.goals import Counts, cases_by_branch, cases_by_count
 from passes.verify.requirements import Promise
 from passes.verify.rewrites.assumptions import VALID_INPUTS

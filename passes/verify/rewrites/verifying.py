@@ -23,7 +23,7 @@ from passes.types.signature import inputs as signature_inputs
 from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.installed import executors, is_runtime

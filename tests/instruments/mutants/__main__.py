@@ -2,7 +2,9 @@
 
 The rule `steps` stands for the files of adapters of the opset table, each of them; `stream` for the
 command; `outcomes` for faults that are seeded into outcomes, not into rules (`outcomes.py`);
-`proofs RULE ...` for what proof stops and what execution stops (`proved.py`).
+`proofs RULE ...` for what proof stops and what execution stops (`proved.py`); `regions RULE ...`
+for what is stopped by verification of regions, and by that of the whole model alone (`regions.py`);
+`edits` for the same of faults in what rules write; on golden models or, `--exported`, others.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from tests.instruments.mutants.drawing import drawn_faults
 from tests.instruments.mutants.judge import difference
 from tests.instruments.mutants.outcomes_tried import main as try_outcomes
 from tests.instruments.mutants.proved import main as try_proofs
+from tests.instruments.mutants.regions import main as try_regions
+from tests.instruments.mutants.regions import main_of_edits as try_edits
 from tests.instruments.mutants.steps_tried import step_targets
 from tests.instruments.mutants.streams_tried import difference as unlike_the_whole
 from tests.instruments.mutants.streams_tried import stream_target
@@ -35,6 +39,8 @@ from tests.instruments.mutants.trial import Outcome, apart, run
 STEPS = "steps"
 OUTCOMES = "outcomes"
 PROOFS = "proofs"
+REGIONS = "regions"
+EDITS = "edits"
 _NONE = "no difference"
 
 
@@ -58,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=10, help="faults per rule")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", type=int, default=12, help="models per fault, at most")
+    parser.add_argument("--exported", action="store_true", help="models of exporters")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -66,6 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if PROOFS in asked.rules:
         rules = [name for name in asked.rules if name != PROOFS] or [*RULES]
         return try_proofs(rules, asked.count, asked.models, asked.seed)
+    if EDITS in asked.rules:
+        options = {"exported": asked.exported, "json_file": asked.json}
+        return try_edits(asked.count, asked.seed, **options)
+    if REGIONS in asked.rules:
+        rules = [name for name in asked.rules if name != REGIONS] or [*RULES, STEPS]
+        options = {"exported": asked.exported, "json_file": asked.json}
+        return try_regions(rules, asked.count, asked.models, asked.seed, **options)
     verdicts: list[Verdict] = []
     with tempfile.TemporaryDirectory() as scratch:
         for target in _targets(asked.rules, Path(scratch)):

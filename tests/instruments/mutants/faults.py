@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 #: Ops and what they are easily mistaken for.
-_MISTAKEN = {
+MISTAKEN = {
     "Add": "Sub", "Sub": "Add", "Mul": "Add", "And": "Or", "Or": "And", "Max": "Min", "Min": "Max",
     "Less": "LessOrEqual", "LessOrEqual": "Less", "Greater": "GreaterOrEqual",
     "GreaterOrEqual": "Greater", "ReduceMax": "ReduceMin", "ReduceMin": "ReduceMax",
@@ -24,12 +25,18 @@ _COMPARED = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A changed module: its whole new source, and what was changed where."""
+    """A changed module: its whole new source, which is made when it is asked for, and what was
+    changed where."""
 
     module: str
     line: int
     what: str
-    source: str
+    changed: Callable[[], str] = field(repr=False, compare=False)
+
+    @property
+    def source(self) -> str:
+        """The whole new source."""
+        return self.changed()
 
     def __str__(self) -> str:
         return f"{self.module}:{self.line}: {self.what}"
@@ -45,7 +52,9 @@ def faults(module: str, source: str, lines: Collection[int]) -> Iterator[Fault]:
             continue
         for what, changed in _changes(node):
             before = ast.unparse(node)
-            yield Fault(module, line, f"{what}: {before[:60]!r}", _with(tree, node, changed))
+            yield Fault(
+                module, line, f"{what}: {before[:60]!r}", partial(_with, tree, node, changed)
+            )
 
 
 def _texts(tree: ast.Module) -> set[int]:
@@ -66,8 +75,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "the other flag", ast.Constant(not flag)
         case ast.Constant(value=int(number)):
             yield "off by one", ast.Constant(number + 1)
-        case ast.Constant(value=str(op)) if op in _MISTAKEN:
-            yield "another op", ast.Constant(_MISTAKEN[op])
+        case ast.Constant(value=str(op)) if op in MISTAKEN:
+            yield "another op", ast.Constant(MISTAKEN[op])
         case ast.BinOp(left, ast.Add(), right):
             yield "wrong sign", ast.BinOp(left, ast.Sub(), right)
         case ast.BinOp(left, ast.Sub(), right):

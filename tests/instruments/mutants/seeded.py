@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 
@@ -39,6 +40,20 @@ def seed(module: str, source: str) -> None:
     """Let this process import `module` from `source`; it must not be imported yet."""
     assert module not in sys.modules, module
     sys.meta_path.insert(0, _Finder(module, str(path_of(module)), source))
+
+
+def reseed(module: str, source: str) -> None:
+    """Let the functions of a module that is imported run what they are in `source`; what runs on
+    import stays as it is."""
+    path = str(path_of(module))
+    waiting = [compile(source, path, "exec", dont_inherit=True)]
+    for code in waiting:
+        waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
+    new = {code.co_qualname: code for code in waiting}
+    for one in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        code = one.__code__
+        if code.co_filename == path and code.co_qualname in new:
+            one.__code__ = new[code.co_qualname]
 
 
 def path_of(module: str) -> Path:

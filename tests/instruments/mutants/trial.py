@@ -10,15 +10,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tests.instruments.mutants.faults import Fault
 from tests.instruments.mutants.seeded import seed, traced
 from tests.instruments.mutants.targets import STREAM, Target
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from passes.session import Session
+
 Result = TypeVar("Result")
 _FORK = multiprocessing.get_context("fork")
-_SECONDS = 40  # a model; a change may make code run for ever
+SECONDS = 40  # a model; a change may make code run for ever
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,13 @@ def _run(
         return Run({path.name: Outcome("crash", why) for path in models})
     for path in models:
         signal.signal(signal.SIGALRM, _too_slow)
-        signal.alarm(_SECONDS)
+        signal.alarm(SECONDS)
         try:
             if trace:
                 with traced(target.files, result.lines.setdefault(path.name, {})):
-                    result.outcomes[path.name] = _outcome(target, path, verify=False)
+                    result.outcomes[path.name] = outcome_of(target, path, verify=False)
             else:
-                result.outcomes[path.name] = _outcome(target, path, verify=verify)
+                result.outcomes[path.name] = outcome_of(target, path, verify=verify)
         except TimeoutError:
             result.outcomes[path.name] = Outcome("too slow")
         finally:
@@ -110,28 +115,15 @@ def _too_slow(number: int, frame: object) -> None:
     raise TimeoutError
 
 
-def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
-    import onnx
-
+def outcome_of(target: Target, path: Path, *, verify: bool) -> Outcome:
     if target.pipeline == STREAM:
         from tests.instruments.mutants.streams_tried import streamed
 
         return streamed(path, verify=verify)
     from passes import session
-    from passes.choices import Verifying
-    from passes.engine.schedules import SCHEDULES
     from passes.errors import PassesError
-    from passes.testing import options_of
 
-    model = onnx.load(path)
-    said = {entry.key: entry.value for entry in model.metadata_props}
-    options = options_of(
-        {key[7:]: value for key, value in said.items() if key.startswith("option ")}
-    )
-    opset = int(said["opset"]) if "opset" in said else target.opset
-    assume = options.assume
-    verifying = Verifying("reference", budget=20, assume=assume) if verify else None
-    command = session.Session(SCHEDULES[target.pipeline], opset, options, verifying)
+    model, command = prepared(target, path, verify=verify)
     try:
         result = command.run(model)
     except session.Mismatch as error:
@@ -148,3 +140,23 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
         return Outcome("crash", f"{type(error).__name__}: {error}")
     made = result.model.SerializeToString(deterministic=True)
     return Outcome(made=made, rewrites=len(result.report.records))
+
+
+def prepared(target: Target, path: Path, *, verify: bool) -> tuple[ModelProto, Session]:
+    """A model, and the session that runs the pipeline of a target with what the model asks for."""
+    import onnx
+
+    from passes.choices import Verifying
+    from passes.engine.schedules import SCHEDULES
+    from passes.session import Session
+    from passes.testing import options_of
+
+    model = onnx.load(path)
+    said = {entry.key: entry.value for entry in model.metadata_props}
+    options = options_of(
+        {key[7:]: value for key, value in said.items() if key.startswith("option ")}
+    )
+    opset = int(said["opset"]) if "opset" in said else target.opset
+    assume = options.assume
+    verifying = Verifying("reference", budget=20, assume=assume) if verify else None
+    return model, Session(SCHEDULES[target.pipeline], opset, options, verifying)

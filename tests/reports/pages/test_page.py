@@ -161,8 +161,8 @@ class TestLanes:
             as_model(PROJECTION), tmp_path, ("simplify", {"rules": ["wrong-scan"], **FAST})
         )
         assert page.banner.verdict == "Mismatch"
-        where = "main/scan_0: does not agree with the original: reference, "
-        assert where in page.banner.sentence
+        assert "main/scan_0: does not agree with the original: h[" in page.banner.sentence
+        assert "(reference executor, " in page.banner.sentence
         (lane,) = page.lanes
         assert lane.after is not None
         sides = [[mark.label for mark in side.marks] for side in (lane.before, lane.after)]

@@ -21,7 +21,7 @@ from passes.ir.model import Model
 from passes.session import Mismatch, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.types.signature import inputs
-from passes.verify.inputs.draw import Case, Drawer
+from passes.verify.inputs.drawer import Case, Drawer
 from passes.verify.inputs.goals import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Promise

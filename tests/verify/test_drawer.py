@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, ValueInfoProto, helper, parser
 
 from passes.verify.inputs.arrays import DYADIC, Manner, array, numpy_dtype, specials
-from passes.verify.inputs.draw import (
+from passes.verify.inputs.drawer import (
     CannotDraw,
     Case,
     Drawer,
