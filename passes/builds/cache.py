@@ -18,10 +18,10 @@ from passes.commands.task import Task
 from passes.engine import plugins
 from passes.errors import End, PassesError
 from passes.ir.save import replacing
+from passes.ir.versions import tools
 from passes.reports.json_values import as_json
 from passes.reports.report_file import File, Ran, digest, files_of
 from passes.reports.summary import Row
-from passes.tools import tools
 
 #: The form of the entries.
 _FORM = 1

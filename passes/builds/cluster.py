@@ -13,8 +13,8 @@ from typing import Any
 from passes.builds.pool import Ended, Limits, Pool
 from passes.builds.worker import MODULE, Engine, Work
 from passes.errors import End, PassesError, WrongUsage
+from passes.ir.versions import tools
 from passes.reports.summary import Row
-from passes.tools import tools
 
 _DISTRIBUTION = "onnx-passes"
 #: Seconds to wait for the scheduler, and for a first worker.

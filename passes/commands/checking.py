@@ -126,7 +126,7 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         from passes.reports.report_file import ReportFile
         from passes.session import loaded
         from passes.targets.culprits import save
-        from passes.targets.findings import Checked
+        from passes.targets.findings import TargetFindings
 
         model, found = path_of(self.model), self.run(say)
 
@@ -140,7 +140,9 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         yield Output(text, files if fixing else {**files, "html": page})
         if self.save_culprits is not None:
             written = save(
-                loaded(model)[0], Checked(found.target, found.findings), Path(self.save_culprits)
+                loaded(model)[0],
+                TargetFindings(found.target, found.findings),
+                Path(self.save_culprits),
             )
             yield Output("\n".join(f"wrote {path}" for path in written))
         if fixing:

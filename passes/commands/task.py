@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from passes.not_produced import Disagreement
     from passes.reports.report import Report
     from passes.session import Progress, Result
-    from passes.targets.findings import Checked
+    from passes.targets.findings import TargetFindings
 
 
 #: The ends after which something can be done next.
@@ -187,7 +187,7 @@ def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | No
         return not_measured(sides, f"{error}")
 
 
-def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
+def _unfit(result: Result, pipeline: Pipeline) -> list[TargetFindings]:
     """Return the findings in the outcome at the targets of the pipeline."""
     from passes.session import loaded
     from passes.targets.findings import check

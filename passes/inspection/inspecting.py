@@ -30,7 +30,7 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, is_loop
 from passes.ir.selection import NothingMatches, matches
-from passes.loops.alike import Alike, alike
+from passes.loops.alike import AlikeGroup, alike
 from passes.loops.form import LoopForm
 from passes.loops.parts import Collected, Scanned
 from passes.onnxruntime.releases import Release
@@ -48,7 +48,7 @@ _MAIN = ("raise", "unroll", "optimize")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedGroups:
     """The groups to look into, all by default.
 
     `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
@@ -86,7 +86,7 @@ def inspect_model(
     asked: int | None,
     options: RuleOptions,
     release: Release | None = None,
-    wanted: Wanted | None = None,
+    wanted: WantedGroups | None = None,
 ) -> Inspection:
     """Return the loops and Ifs of a model, with the answers of the rules.
 
@@ -99,7 +99,7 @@ def inspect_model(
         NothingMatches: a pattern of paths matches none.
         UnknownRule: there is no such rule.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or WantedGroups()
     rules = wanted.rules
     check_known(asked)
     model, survey = loaded(source)
@@ -128,7 +128,7 @@ def inspect_model(
     return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
-def _kept(rows: Sequence[tuple[int, Alike]], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _kept(rows: Sequence[tuple[int, AlikeGroup]], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the positions of the rows that are kept, each with the number among these of the
     nearest one above it, or -1."""
     around: list[tuple[int, int]] = []
@@ -140,7 +140,7 @@ def _kept(rows: Sequence[tuple[int, Alike]], kept: Sequence[int]) -> Iterator[tu
             around.append((depth, kept.index(at)))
 
 
-def _shown(rows: Sequence[tuple[int, Alike]], wanted: Wanted) -> dict[int, Alike]:
+def _shown(rows: Sequence[tuple[int, AlikeGroup]], wanted: WantedGroups) -> dict[int, AlikeGroup]:
     """Return the wanted groups, reduced to their wanted members, by position.
 
     Raises:
@@ -163,7 +163,7 @@ def _shown(rows: Sequence[tuple[int, Alike]], wanted: Wanted) -> dict[int, Alike
             if not wanted.loops or any(matches(pattern, [path]) for pattern in wanted.loops)
         ]
         if members:
-            found[at] = group if len(members) == len(group.places) else Alike(tuple(members))
+            found[at] = group if len(members) == len(group.places) else AlikeGroup(tuple(members))
     return found
 
 
@@ -194,7 +194,7 @@ def next_steps(
     return [Advice(shlex.join(["passes", *command]))]
 
 
-def _overview(model: Model, rows: Sequence[tuple[int, Alike]]) -> Inspection:
+def _overview(model: Model, rows: Sequence[tuple[int, AlikeGroup]]) -> Inspection:
     size = Size.of(model)
     return Inspection(
         schema_version=VERSION,
@@ -248,7 +248,7 @@ def ask(
     return {key: tuple(answers) for key, answers in found.items()}
 
 
-def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) -> Group:
+def group_of(model: Model, alike: AlikeGroup, above: int, answers: Sequence[Answer]) -> Group:
     """Return the facts about a group, whose rules gave these answers.
 
     Raises:
@@ -272,7 +272,7 @@ def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) 
     return _looked_into(model, alike, group) if is_loop(first.node) else group
 
 
-def _looked_into(model: Model, alike: Alike, group: Group) -> Group:
+def _looked_into(model: Model, alike: AlikeGroup, group: Group) -> Group:
     (body,) = alike.first.scope.inner(alike.first.index)
     try:
         forms = [LoopForm.from_node(place.node, group.opset) for place in alike.places]

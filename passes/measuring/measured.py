@@ -137,14 +137,11 @@ class Measured:
         for title, own in self.tables:
             lines.append(title)
             if not all(one.failure for row in own for one in row.timings):
-                lines += aligned([self._titles(own), *(self._cells(row) for row in own)])
+                lines += aligned([[*own[0].sizes, *self.files], *(self._cells(row) for row in own)])
             lines += self._below(own)
         sizes = [megabytes(size) for size in self.bytes]
         lines.append(f"file {' -> '.join(sizes)}")
         return "\n".join([*lines, self.line])
-
-    def _titles(self, rows: Sequence[Row]) -> list[str]:
-        return [*rows[0].sizes, *self.files]
 
     def _cells(self, row: Row) -> list[str]:
         cells = [f"{size}" for size in row.sizes.values()]

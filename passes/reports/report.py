@@ -104,10 +104,12 @@ class Checked:
         return f"{', '.join(cases)}{exact.get(self.alike, '')}{where}"
 
     def __str__(self) -> str:
-        words = {"verified": "verified", "mismatch": "differs"}
-        if self.verdict in words:
-            return f"{words[self.verdict]}: {self.summary}"
-        return f"{self.verdict} ({self.summary})"
+        match self.verdict:
+            case "verified":
+                return f"verified: {self.summary}"
+            case "mismatch":
+                return f"differs: {self.reason}"
+        return f"{self.verdict} ({self.reason})"
 
 
 def _finite(error: float) -> float:

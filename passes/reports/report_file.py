@@ -12,9 +12,9 @@ from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import DONE, NOT_PRODUCED, USAGE, BadModel, End
+from passes.ir.versions import tools
 from passes.reports.json_values import read_as
 from passes.reports.report import Checked, Finding, Report, Size
-from passes.tools import tools
 
 if TYPE_CHECKING:
     from passes.commands.task import Done, Task

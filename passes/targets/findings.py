@@ -24,7 +24,7 @@ _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optiona
 
 
 @dataclass(frozen=True)
-class Checked:
+class TargetFindings:
     """The findings of a model at a target, in the order of the graph."""
 
     target: str
@@ -44,7 +44,7 @@ def verdict(number: int, target: str) -> str:
     return f"{count(number, 'problem')} on {target}" if number else f"fits {target}"
 
 
-def check(model: Model, profile: Profile) -> Checked:
+def check(model: Model, profile: Profile) -> TargetFindings:
     """Return the findings of a valid model at a target."""
     findings = [*_of_model(model, profile), *_of_values(model, profile)]
     called = {(plain_domain(one.domain), one.name) for one in model.proto.functions}
@@ -52,7 +52,7 @@ def check(model: Model, profile: Profile) -> Checked:
         domain, name, _ = called_key(place.node)
         if (domain, name) not in called:  # of what is called, each node is looked at
             findings += _of_node(model, place, profile)
-    return Checked(profile.name, findings)
+    return TargetFindings(profile.name, findings)
 
 
 def _of_model(model: Model, profile: Profile) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ _RELEASE = "onnxruntime=="
 #: Operators that every reader of models folds or passes on.
 _NO_KERNELS = frozenset({"Constant", "Identity"})
 #: Which values of several branches or iterations have to agree.
-Agreement = Literal["any", "same rank", "same shape"]
+BranchAgreement = Literal["any", "same rank", "same shape"]
 
 
 class BadProfile(WrongUsage):
@@ -85,7 +85,7 @@ class IfSupport:
     an If with a constant condition is accepted in any case."""
 
     taken: bool = True
-    branches: Agreement = "any"
+    branches: BranchAgreement = "any"
     constant: bool = False
     sequences: bool = True
     confidence: Confidence = "stated"
@@ -105,7 +105,7 @@ class LoopSupport:
     )
     most_trips: int | None = None
     otherwise: Otherwise = "refuses"
-    carried: Agreement = "any"
+    carried: BranchAgreement = "any"
     collected: Literal["any", "static", "padded"] = "any"
     sequences: bool = True
     captures: bool = True
