@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from passes import api
+import passes
 from passes.choices import RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
 from passes.operators.element_types import runs, signature, wider
@@ -140,19 +140,19 @@ MODELS_8: dict[str, Callable[[int, int], ModelProto]] = {
 def commands(**options: Any) -> dict[str, Command]:
     """Every command that rewrites, with its strategies."""
     found: dict[str, Command] = {
-        "lower": partial(api.lower, **options),
-        "raise": partial(api.raise_, **options),
-        "unroll": partial(api.unroll, **options),
-        "unroll by a factor": partial(api.unroll, factor=2, **options),
-        "unroll with a bound": partial(api.unroll, max_trips=4, **options),
-        "unroll into branches": partial(api.unroll, max_trips=4, bounded="if", **options),
-        "peel": partial(api.unroll, peel="first", **options),
-        "peel the last": partial(api.unroll, peel="last", **options),
-        "hoist": partial(api.hoist, **options),
-        "simplify": partial(api.simplify, **options),
+        "lower": partial(passes.lower, **options),
+        "raise": partial(passes.raise_, **options),
+        "unroll": partial(passes.unroll, **options),
+        "unroll by a factor": partial(passes.unroll, factor=2, **options),
+        "unroll with a bound": partial(passes.unroll, max_trips=4, **options),
+        "unroll into branches": partial(passes.unroll, max_trips=4, bounded="if", **options),
+        "peel": partial(passes.unroll, peel="first", **options),
+        "peel the last": partial(passes.unroll, peel="last", **options),
+        "hoist": partial(passes.hoist, **options),
+        "simplify": partial(passes.simplify, **options),
     }
     for target in ("onnxruntime", "scan-only", "loop-only", "no-control-flow"):
-        found[f"optimize for {target}"] = partial(api.optimize, target=target, **options)
+        found[f"optimize for {target}"] = partial(passes.optimize, target=target, **options)
     verifying = Verifying(options.get("executor", "both"), 20.0)
     checked = verifying if options.get("verify", True) else None
     for alone in ("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"):
@@ -163,12 +163,12 @@ def commands(**options: Any) -> dict[str, Command]:
 def commands_8(**options: Any) -> dict[str, Command]:
     """What upgrades a Scan-8."""
     found: dict[str, Command] = {
-        f"upgrade to {opset}, {batch}": partial(api.upgrade, opset=opset, batch=batch, **options)
+        f"upgrade to {opset}, {batch}": partial(passes.upgrade, opset=opset, batch=batch, **options)
         for batch in ("auto", "vectorize", "nest", "unroll")
         for opset in (9, 13, 21, 26)
     }
-    found["lower"] = partial(api.lower, **options)
-    found["optimize"] = partial(api.optimize, **options)
+    found["lower"] = partial(passes.lower, **options)
+    found["optimize"] = partial(passes.optimize, **options)
     return found
 
 
@@ -317,7 +317,7 @@ def test_no_wider_type_does(op: str, opset: int, name: str) -> None:
 
 def test_infinities_stay() -> None:
     """A Cast to float8e5m2 makes the largest number of an infinity, unless it is told not to."""
-    result = api.unroll(scan(KINDS["FLOAT8E5M2"], 21))
+    result = passes.unroll(scan(KINDS["FLOAT8E5M2"], 21))
     casts = [node for node in result.model.graph.node if node.op_type == "Cast"]
     back = [node for node in casts if helper.get_node_attr_value(node, "to") == KINDS["FLOAT8E5M2"]]
     assert back
@@ -326,7 +326,7 @@ def test_infinities_stay() -> None:
 
 def test_complex_numbers_are_spread_as_they_are() -> None:
     """A reference executor that multiplies them by one loses the sign of -0.0, and infinities."""
-    result = api.optimize(scan(KINDS["COMPLEX64"], 25, size="T"))
+    result = passes.optimize(scan(KINDS["COMPLEX64"], 25, size="T"))
     assert any(node.op_type == "Expand" for node in result.model.graph.node)
     assert result.report.checked is not None
     assert result.report.checked.verdict == "verified"
@@ -334,4 +334,4 @@ def test_complex_numbers_are_spread_as_they_are() -> None:
 
 def test_a_cast_back_that_is_not_exact_is_no_spelling() -> None:
     with pytest.raises(NotProduced, match="type-not-taken"):
-        api.lower(scan(KINDS["FLOAT8E8M0"], 25))
+        passes.lower(scan(KINDS["FLOAT8E8M0"], 25))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from passes import api
+from passes import DEFAULT_OPSET
 from passes.binding.values import held
 from passes.choices import Batch, RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
@@ -31,7 +31,7 @@ class Command:
     """A pipeline with its options, as the library's function of the same name passes them on."""
 
     pipeline: str
-    opset: int = api.DEFAULT_OPSET
+    opset: int = DEFAULT_OPSET
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,7 +87,7 @@ _CHECKED = {"max_trips": 2, "check_output": "enough"}
 def commands(model: ModelProto, feeds: Mapping[str, Feed] = MappingProxyType({})) -> list[Command]:
     """Every command for a model; `feeds` are of its first case, to which inputs are bound."""
     opset = model.opset_import[0].version
-    found = [Command("upgrade", to) for to in (api.DEFAULT_OPSET, min(opset + 1, 26), 17, 26)]
+    found = [Command("upgrade", to) for to in (DEFAULT_OPSET, min(opset + 1, 26), 17, 26)]
     if opset <= 8:
         found += [Command("upgrade", 21, {"batch": one}) for one in Batch if one != "auto"]
         found += [Command("upgrade", 9, {"batch": "auto"}), Command("upgrade", 13)]

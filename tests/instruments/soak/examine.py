@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
-from passes import api
+from passes import DEFAULT_OPSET
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.reports.report import Report
@@ -190,7 +190,7 @@ class Examiner:
                 assumed=command.assumed,
                 check=command.check,
                 promised=command.promised,
-                newest=after.opset_import[0].version > api.DEFAULT_OPSET,
+                newest=after.opset_import[0].version > DEFAULT_OPSET,
             )
             if not result.report.left_out:
                 sentences += self._again(command, model, after)  # which leaves nothing out
