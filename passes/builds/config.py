@@ -6,14 +6,23 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from passes.builds.pool import Limits
 from passes.builds.sources import output_of
 from passes.choices import Assumption
-from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
+from passes.commands.declaring import (
+    Declared,
+    Help,
+    Place,
+    WrongOption,
+    WrongValue,
+    option,
+    options_of,
+)
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
@@ -24,7 +33,6 @@ from passes.reports.summary import FAILING
 
 FILE = "passes.toml"
 _PROJECT = "pyproject.toml"
-_IN_FILE = frozenset({"file"})
 _MEGA = 1 << 20
 _T = TypeVar("_T")
 
@@ -33,22 +41,30 @@ class BadConfig(WrongUsage):
     """The file of a build is invalid."""
 
 
+def _setting(default: Any, text: str, among: type[StrEnum] | None = None, **more: Any) -> Any:
+    """An option that only the file has."""
+    return option(default, text, among, shown=frozenset({"file"}), **more)
+
+
+def _as(declared: type, name: str) -> Any:
+    """An option of commands, which is not set by default."""
+    return field(default=None, metadata={Help: options_of(declared)[name].help})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verifying(Declared):
     """The table `[verify]`: how outcomes are verified."""
 
-    enabled: Annotated[bool | None, Help("Execute the model before and after.", shown=_IN_FILE)] = (
-        None
-    )
-    executor: Annotated[str | None, options_of(Executing)["executor"].help] = None
-    inputs: Annotated[str | os.PathLike[str] | None, options_of(Executing)["inputs"].help] = None
-    budget: Annotated[float | None, options_of(Executing)["verify_budget"].help] = None
-    seed: Annotated[int | None, options_of(Executing)["seed"].help] = None
-    allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].help] = None
-    prove: Annotated[bool | None, options_of(Options)["prove"].help] = None
-    require_proof: Annotated[str | None, options_of(Options)["require_proof"].help] = None
-    certify: Annotated[bool | None, options_of(Options)["certify"].help] = None
-    prove_budget: Annotated[float | None, options_of(Options)["prove_budget"].help] = None
+    enabled: bool | None = _setting(None, "Execute the model before and after.")
+    executor: str | None = _as(Executing, "executor")
+    inputs: Place | None = _as(Executing, "inputs")
+    budget: float | None = _as(Executing, "verify_budget")
+    seed: int | None = _as(Executing, "seed")
+    allow_unverified: bool | None = _as(Options, "allow_unverified")
+    prove: bool | None = _as(Options, "prove")
+    require_proof: str | None = _as(Options, "require_proof")
+    certify: bool | None = _as(Options, "certify")
+    prove_budget: float | None = _as(Options, "prove_budget")
 
     def check(self) -> None:
         """See that there is such an executor."""
@@ -66,39 +82,23 @@ class Verifying(Declared):
 class Settings(Declared):
     """The settings of a build for models, and its overrides for some of them."""
 
-    pipeline: Annotated[
-        str | None, Help("The pipeline that models are taken through.", shown=_IN_FILE)
-    ] = None
-    output: Annotated[
-        str | None,
-        Help(
-            "Where outcomes are written: {stem}, {name} and {suffix} are of the model's file, "
-            "{folder} is its folder below the one that all models are in, {opset} the outcome's "
-            "opset.",
-            shown=_IN_FILE,
-        ),
-    ] = None
-    dims: Annotated[
-        Mapping[str, int | str] | None,
-        Help(
-            "Symbolic dims that are fixed, or equal to another one, in the models that have them.",
-            shown=_IN_FILE,
-        ),
-    ] = None
-    assume: Annotated[
-        Sequence[str] | None,
-        Help("What may be taken for granted, in every command.", Assumption, shown=_IN_FILE),
-    ] = None
-    strict: Annotated[
-        bool | None,
-        Help("Write nothing if something stays that a pipeline is to rewrite.", shown=_IN_FILE),
-    ] = None
-    time_limit: Annotated[
-        float | None, Help("Seconds that a model may take.", least=0, shown=_IN_FILE)
-    ] = None
-    memory_limit: Annotated[
-        int | None, Help("MiB of memory that a model may take.", least=1, shown=_IN_FILE)
-    ] = None
+    pipeline: str | None = _setting(None, "The pipeline that models are taken through.")
+    output: str | None = _setting(
+        None,
+        "Where outcomes are written: {stem}, {name} and {suffix} are of the model's file, "
+        "{folder} is its folder below the one that all models are in, {opset} the outcome's opset.",
+    )
+    dims: Mapping[str, int | str] | None = _setting(
+        None, "Symbolic dims that are fixed, or equal to another one, in the models that have them."
+    )
+    assume: Sequence[str] | None = _setting(
+        None, "What may be taken for granted, in every command.", Assumption
+    )
+    strict: bool | None = _setting(
+        None, "Write nothing if something stays that a pipeline is to rewrite."
+    )
+    time_limit: float | None = _setting(None, "Seconds that a model may take.", least=0)
+    memory_limit: int | None = _setting(None, "MiB of memory that a model may take.", least=1)
 
     def over(self, other: Settings) -> Settings:
         """Return these settings, completed by those of another."""
@@ -113,34 +113,23 @@ class Settings(Declared):
 class OverrideTable(Settings):
     """The table `[[overrides]]`: settings of the models that match one of some patterns."""
 
-    models: Annotated[Sequence[str], Help("Patterns of models.", shown=_IN_FILE)] = ()
-    skip: Annotated[bool, Help("Leave these models out.", shown=_IN_FILE)] = False
+    models: Sequence[str] = _setting((), "Patterns of models.")
+    skip: bool = _setting(False, "Leave these models out.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build(Settings):
     """The keys of the file that are no tables of their own."""
 
-    models: Annotated[
-        Sequence[str], Help("Models: files, folders, or patterns with `**`.", shown=_IN_FILE)
-    ] = ()
-    jobs: Annotated[int, Help("Processes that work at a time.", least=1, shown=_IN_FILE)] = 1
-    fail_on: Annotated[
-        Sequence[str], Help("The outcomes that fail the build.", End, shown=_IN_FILE)
-    ] = tuple(FAILING)
-    results: Annotated[
-        str | os.PathLike[str] | None,
-        Help("A file that gets a line of JSON for each model.", shown=_IN_FILE),
-    ] = None
-    html: Annotated[
-        str | os.PathLike[str] | None,
-        Help("A page to look at: a table of the models, each with a page.", shown=_IN_FILE),
-    ] = None
-    cache: Annotated[bool, Help("Remember outcomes from run to run.", shown=_IN_FILE)] = True
-    cache_dir: Annotated[
-        str | os.PathLike[str] | None,
-        Help("The folder of these outcomes, instead of the user's.", shown=_IN_FILE),
-    ] = None
+    models: Sequence[str] = _setting((), "Models: files, folders, or patterns with `**`.")
+    jobs: int = _setting(1, "Processes that work at a time.", least=1)
+    fail_on: Sequence[str] = _setting(tuple(FAILING), "The outcomes that fail the build.", End)
+    results: Place | None = _setting(None, "A file that gets a line of JSON for each model.")
+    html: Place | None = _setting(
+        None, "A page to look at: a table of the models, each with a page."
+    )
+    cache: bool = _setting(True, "Remember outcomes from run to run.")
+    cache_dir: Place | None = _setting(None, "The folder of these outcomes, instead of the user's.")
 
 
 @dataclass(frozen=True)

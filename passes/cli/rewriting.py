@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from passes.cli.parameters import options_from, parameters_of
-from passes.cli.running import beside, call, complain, fail, failing, progress, show, write
+from passes.cli.running import call, fail, failing, progress, show, show_one
 from passes.commands.declaring import Place
 from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.places import DASH, check_reports
 from passes.commands.registry import Command
+from passes.commands.standalone import Output
 from passes.commands.task import Done, Task, perform, with_advice
 from passes.errors import FAILED, MISMATCH, WrongUsage
 
@@ -71,7 +72,10 @@ def caller(command: Command) -> Callable[..., None]:
             with progress() as say:
                 done = perform(files.task, say)
                 done = with_advice(files.task, done, say)
-            _show(files, done, delivery, many)
+            files.deliver(done)
+            stdout = DASH if files.to_stdout else None
+            places = {"json": delivery.json, "html": many.html, "output": stdout}
+            show_one(_output(files, done, delivery, many), places)
 
     return run
 
@@ -194,25 +198,21 @@ def _as_files(task: Task) -> Iterator[_Files]:
         yield _Files(task, to_stdout, tuple(names))
 
 
-def _show(files: _Files, done: Done, delivery: Delivery, many: Many) -> None:
-    """Print and write what became of a task, and exit with its code."""
+def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output:
+    """What is shown of what became of a task."""
     from passes.reports.report_file import ReportFile
 
-    told = complain if files.to_stdout else beside(delivery.json, many.html)
-    broken = not done.output and done.exit_code
-    with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
-        if done.report is not None and not many.quiet:
-            last = _written(files.task, done) if done.output and not files.to_stdout else ""
-            told(files.named(done.report.to_text(verbose=delivery.verbose, written=last)))
-        if delivery.json is not None:
-            write(delivery.json, files.named(ReportFile.of(files.task, done).to_json()))
-        if many.html is not None:
-            write(many.html, files.named(ReportFile.of(files.task, done).to_html()))
-    files.deliver(done)
-    for remark in done.remarks if not many.quiet or done.exit_code == MISMATCH else ():
-        complain(files.named(remark))
-    if done.exit_code:
-        fail(files.named(done.sentence), done.exit_code)
+    task, text = files.task, ""
+    if done.report is not None and not many.quiet:
+        last = _written(task, done) if done.output and not files.to_stdout else ""
+        text = files.named(done.report.to_text(verbose=delivery.verbose, written=last))
+    reports = {
+        "json": lambda: files.named(ReportFile.of(task, done).to_json()),
+        "html": lambda: files.named(ReportFile.of(task, done).to_html()),
+    }
+    told = done.remarks if not many.quiet or done.exit_code == MISMATCH else ()
+    sentence = files.named(done.sentence)
+    return Output(text, reports, [*map(files.named, told)], sentence, done.exit_code)
 
 
 def _written(task: Task, done: Done) -> str:

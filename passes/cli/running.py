@@ -40,12 +40,13 @@ def show(outputs: Callable[[Say], Iterator[Output]], places: Mapping[str, Place 
         for output in outputs(say):
             say.clear()
             code = max(code, output.exit_code)
-            _show(output, places)
+            show_one(output, places)
     if code:
         raise typer.Exit(code)
 
 
-def _show(output: Output, places: Mapping[str, Place | None]) -> None:
+def show_one(output: Output, places: Mapping[str, Place | None]) -> None:
+    """Print and write one result, and exit if it is a failure."""
     with suppress(typer.Exit) if output.exit_code else nullcontext():  # if it can be written or not
         if output.text:
             beside(*places.values())(output.text)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from passes.commands.declaring import Argument, Help, Place
+from passes.commands.declaring import Place, argument, option
 from passes.commands.delivery import API, CLI, Working
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, Text, silent
@@ -34,37 +34,30 @@ class Run(Working, Standalone):
     Exit 0 if no model fails the build, else the code of the worst.
     """
 
-    config: Annotated[
-        Place | None,
-        Help(
-            "The file that describes the build, instead of the passes.toml or pyproject.toml of "
-            "this folder or the nearest one above.",
-            metavar="FILE",
-        ),
-    ] = None
-    pipeline: Annotated[str | None, Help("A pipeline of the file.", shown=API)] = None
-    models: Annotated[
-        Sequence[Place], Help("Files, folders or patterns of models.", shown=API)
-    ] = ()
+    config: Place | None = option(
+        None,
+        "The file that describes the build, instead of the passes.toml or pyproject.toml of "
+        "this folder or the nearest one above.",
+        metavar="FILE",
+    )
+    pipeline: str | None = option(None, "A pipeline of the file.", shown=API)
+    models: Sequence[Place] = option((), "Files, folders or patterns of models.", shown=API)
     _: KW_ONLY
-    names: Annotated[
-        Sequence[str],
-        Argument(
-            "A pipeline of the file, then files, folders or patterns of models.",
-            metavar="PIPELINE|MODEL",
-            shown=CLI,
-        ),
-    ] = ()
-    jobs: Annotated[
-        int | None, Help("Models that are worked on at a time.", least=1, metavar="N")
-    ] = None
-    client: Annotated[Any, Help("A `distributed.Client`, whose workers do it.", shown=API)] = None
-    cache: Annotated[bool, Help("Remember outcomes from run to run.")] = True
-    listener: Annotated[
-        Listener,
-        Help("Is called with each row, the number of rows so far, and that of all.", shown=API),
-    ] = lambda row, number, total: None
-    verbose: Annotated[bool, Help("Print a line for each model.", shown=CLI)] = False
+    names: Sequence[str] = argument(
+        "A pipeline of the file, then files, folders or patterns of models.",
+        metavar="PIPELINE|MODEL",
+        shown=CLI,
+        default=(),
+    )
+    jobs: int | None = option(None, "Models that are worked on at a time.", least=1, metavar="N")
+    client: Any = option(None, "A `distributed.Client`, whose workers do it.", shown=API)
+    cache: bool = option(True, "Remember outcomes from run to run.")
+    listener: Listener = option(
+        lambda row, number, total: None,
+        "Is called with each row, the number of rows so far, and that of all.",
+        shown=API,
+    )
+    verbose: bool = option(False, "Print a line for each model.", shown=CLI)
 
     def run(self, say: Say = silent) -> Summary:
         """Return the summary of the rows.
@@ -148,7 +141,7 @@ class Init(Standalone):
     """Write a passes.toml that takes the models below this folder through `optimize`."""
 
     _: KW_ONLY
-    force: Annotated[bool, Help("Overwrite it if it exists.", shown=CLI)] = False
+    force: bool = option(False, "Overwrite it if it exists.", shown=CLI)
 
     def run(self, say: Say = silent) -> Text:
         from passes.builds.sources import IN_FOLDERS

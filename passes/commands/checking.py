@@ -7,15 +7,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from passes.commands.declaring import (
-    Argument,
-    Help,
     Place,
     Source,
     WrongValue,
+    argument,
     flags_of,
+    option,
     options_of,
 )
 from passes.commands.delivery import CLI, Force, Paged, Reporting
@@ -40,41 +40,33 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
     """
 
     model: TheModel
-    target: Annotated[
-        Place | None,
-        Help("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
-    ] = None
+    target: Place | None = option(
+        None, "A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"
+    )
     _: KW_ONLY
-    all_targets: Annotated[bool, Help("Check the model against every target.", shown=CLI)] = False
-    fix: Annotated[
-        bool,
-        Help(
-            "Run the commands that clear most findings, verified, and write the outcome.",
-            shown=CLI,
-        ),
-    ] = False
-    run_there: Annotated[
-        bool,
-        Help(
-            "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
-            "it with the original in the reference executor.",
-            flag="run",
-            shown=CLI,
-        ),
-    ] = False
+    all_targets: bool = option(False, "Check the model against every target.", shown=CLI)
+    fix: bool = option(
+        False,
+        "Run the commands that clear most findings, verified, and write the outcome.",
+        shown=CLI,
+    )
+    run_there: bool = option(
+        False,
+        "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
+        "it with the original in the reference executor.",
+        flag="run",
+        shown=CLI,
+    )
     max_trips: MaxTrips = None
-    save_culprits: Annotated[
-        Place | None,
-        Help(
-            "Write a small model of the first node of each kind of finding to this folder.",
-            metavar="DIR",
-            shown=CLI,
-        ),
-    ] = None
-    output: Annotated[
-        Place | None,
-        Help("Where to write it; beside the model by default.", metavar="OUT", shown=CLI),
-    ] = None
+    save_culprits: Place | None = option(
+        None,
+        "Write a small model of the first node of each kind of finding to this folder.",
+        metavar="DIR",
+        shown=CLI,
+    )
+    output: Place | None = option(
+        None, "Where to write it; beside the model by default.", metavar="OUT", shown=CLI
+    )
     force: Force = False
 
     def run(self, say: Say = silent) -> TargetCheck:
@@ -258,51 +250,40 @@ class Measure(Reporting, Standalone):
     """
 
     before: TheModel
-    after: Annotated[
-        Sequence[Source], Argument("Models to compare with it.", metavar="[AFTER]...")
-    ] = ()
+    after: Sequence[Source] = argument(
+        "Models to compare with it.", metavar="[AFTER]...", default=()
+    )
     _: KW_ONLY
-    dims: Annotated[
-        Sequence[str],
-        Help(
-            "Sizes of a free dim to measure at, as `T=64,256,1024`; repeatable. By default 16, 64, "
-            "256 and 1024 for the trip count of a loop, and 1 for others.",
-            flag="dim",
-            metavar="NAME=SIZE,...",
-        ),
-    ] = ()
-    inputs: Annotated[
-        Place | None,
-        Help(
-            "Measure on these inputs: an .npz file with an array for each input, or a folder of "
-            "input_N.pb files as in ONNX's test data. By default they are drawn.",
-        ),
-    ] = None
-    runtimes: Annotated[
-        Sequence[str],
-        Help(
-            "A runtime to measure in: `onnxruntime`, `openvino`, `tract` or another one that is "
-            "registered; repeatable. By default all that are installed.",
-            flag="runtime",
-            metavar="RUNTIME",
-        ),
-    ] = ()
-    threads: Annotated[
-        str,
-        Help("The threads of the runtime: 1, `all`, or both, as `1,all`.", metavar="1|all|1,all"),
-    ] = "1"
-    budget: Annotated[
-        float, Help("Seconds that the measurement may take.", least=0, metavar="S")
-    ] = 60.0
-    require_gain: Annotated[
-        float | None,
-        Help("Exit 3 unless the last model is so many times as fast as the first.", least=0),
-    ] = None
-    seed: Annotated[int, Help("Seed of the drawn inputs.", metavar="N")] = 0
-    html: Annotated[
-        Place | None,
-        Help("Write a page with a plot of the times.", metavar="FILE", shown=CLI, report=True),
-    ] = None
+    dims: Sequence[str] = option(
+        (),
+        "Sizes of a free dim to measure at, as `T=64,256,1024`; repeatable. By default 16, 64, "
+        "256 and 1024 for the trip count of a loop, and 1 for others.",
+        flag="dim",
+        metavar="NAME=SIZE,...",
+    )
+    inputs: Place | None = option(
+        None,
+        "Measure on these inputs: an .npz file with an array for each input, or a folder of "
+        "input_N.pb files as in ONNX's test data. By default they are drawn.",
+    )
+    runtimes: Sequence[str] = option(
+        (),
+        "A runtime to measure in: `onnxruntime`, `openvino`, `tract` or another one that is "
+        "registered; repeatable. By default all that are installed.",
+        flag="runtime",
+        metavar="RUNTIME",
+    )
+    threads: str = option(
+        "1", "The threads of the runtime: 1, `all`, or both, as `1,all`.", metavar="1|all|1,all"
+    )
+    budget: float = option(60.0, "Seconds that the measurement may take.", least=0, metavar="S")
+    require_gain: float | None = option(
+        None, "Exit 3 unless the last model is so many times as fast as the first.", least=0
+    )
+    seed: int = option(0, "Seed of the drawn inputs.", metavar="N")
+    html: Place | None = option(
+        None, "Write a page with a plot of the times.", metavar="FILE", shown=CLI, report=True
+    )
 
     def check(self) -> None:
         """See that sizes and threads can be read."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from passes.choices import PROOF_BUDGET, Assumption, RuleOptions
-from passes.commands.declaring import Argument, Help, Place, Source, WrongValue, flags_of
+from passes.commands.declaring import Place, Source, WrongValue, argument, flags_of, option
 from passes.commands.delivery import API, CLI, Paged, Reporting
 from passes.commands.options import (
     Binding,
@@ -43,26 +43,22 @@ class Verify(Comparing, Reporting, Paged, Standalone):
     compared.
     """
 
-    before: Annotated[Source, Argument("The original.")]
-    after: Annotated[Source, Argument("The model to compare with it.")]
+    before: Source = argument("The original.")
+    after: Source = argument("The model to compare with it.")
     _: KW_ONLY
-    tolerance: Annotated[
-        tuple[float, float] | None,
-        Help("Floats may be off by this absolute and this relative error.", shown=API),
-    ] = None
-    atol: Annotated[
-        float | None,
-        Help("Floats may be off by this much, and by --rtol.", least=0, metavar="E", shown=CLI),
-    ] = None
-    rtol: Annotated[
-        float | None,
-        Help(
-            "Floats may be off by this part of themselves, and by --atol.",
-            least=0,
-            metavar="E",
-            shown=CLI,
-        ),
-    ] = None
+    tolerance: tuple[float, float] | None = option(
+        None, "Floats may be off by this absolute and this relative error.", shown=API
+    )
+    atol: float | None = option(
+        None, "Floats may be off by this much, and by --rtol.", least=0, metavar="E", shown=CLI
+    )
+    rtol: float | None = option(
+        None,
+        "Floats may be off by this part of themselves, and by --atol.",
+        least=0,
+        metavar="E",
+        shown=CLI,
+    )
 
     def check(self) -> None:
         """See that one thing is asked of floats."""
@@ -156,43 +152,35 @@ class Prove(ExecutingBoth, Binding, Reporting, Standalone):
     the operator at which the proof ended: such a model may still be right.
     """
 
-    before: Annotated[Source, Argument("The original.")]
-    after: Annotated[Source, Argument("The model that is to answer as it does.")]
+    before: Source = argument("The original.")
+    after: Source = argument("The model that is to answer as it does.")
     _: KW_ONLY
     budget: ProofBudget = PROOF_BUDGET
-    assume: Annotated[
-        Sequence[str],
-        Help(
-            "What was promised to the command that made the new model: `non-empty` that no input, "
-            "batch, time or length is empty; `valid-inputs` is always assumed; repeatable.",
-            Assumption,
-        ),
-    ] = ()
-    max_trips: Annotated[
-        int | None,
-        Help(
-            "Promised: no Loop whose trip count is unknown runs more than N times.",
-            least=1,
-            metavar="N",
-        ),
-    ] = None
-    check_output: Annotated[
-        str,
-        Help(
-            "With --max-trips: the output of the new model that tells whether the promise was "
-            "kept; it is not compared.",
-            metavar="NAME",
-        ),
-    ] = ""
-    certify: Annotated[
-        Place | None,
-        Help(
-            "If it is proven, write its certificate to this file, for `certificate check`.",
-            metavar="FILE",
-            shown=CLI,
-            report=True,
-        ),
-    ] = None
+    assume: Sequence[str] = option(
+        (),
+        "What was promised to the command that made the new model: `non-empty` that no input, "
+        "batch, time or length is empty; `valid-inputs` is always assumed; repeatable.",
+        Assumption,
+    )
+    max_trips: int | None = option(
+        None,
+        "Promised: no Loop whose trip count is unknown runs more than N times.",
+        least=1,
+        metavar="N",
+    )
+    check_output: str = option(
+        "",
+        "With --max-trips: the output of the new model that tells whether the promise was "
+        "kept; it is not compared.",
+        metavar="NAME",
+    )
+    certify: Place | None = option(
+        None,
+        "If it is proven, write its certificate to this file, for `certificate check`.",
+        metavar="FILE",
+        shown=CLI,
+        report=True,
+    )
 
     def check(self) -> None:
         """See that no option rests on one that is missing, or cannot be combined with."""
@@ -268,12 +256,11 @@ class CheckCertificate(Reporting, Standalone):
     relation between loops, or the version; 1 if it is no certificate.
     """
 
-    before: Annotated[Source, Argument("The original.")]
-    after: Annotated[Source, Argument("The model that is to answer as it does.")]
-    certificate: Annotated[
-        Source | None,
-        Argument("The certificate; that in the metadata of AFTER by default."),
-    ] = None
+    before: Source = argument("The original.")
+    after: Source = argument("The model that is to answer as it does.")
+    certificate: Source | None = argument(
+        "The certificate; that in the metadata of AFTER by default.", default=None
+    )
     _: KW_ONLY
     budget: ProofBudget = PROOF_BUDGET
 
@@ -320,31 +307,27 @@ class Bisect(ComparingBoth, Reporting, Standalone):
     Exit 0 if the models agree, 4 with a folder if they do not, 3 if that cannot be decided.
     """
 
-    before: Annotated[Source, Argument("The original, or a folder.")]
-    after: Annotated[Source | None, Argument("The model to compare with it.")] = None
+    before: Source = argument("The original, or a folder.")
+    after: Source | None = argument("The model to compare with it.", default=None)
     _: KW_ONLY
-    cases: Annotated[int | None, Help("The most inputs to try.", least=1, metavar="N")] = None
-    memory: Annotated[
-        int, Help("Bytes of values to hold while they are compared.", least=1, shown=API)
-    ] = 1024 * _MEGABYTE
-    megabytes: Annotated[
-        int,
-        Help(
-            "Megabytes of values to hold while they are compared.",
-            least=1,
-            flag="memory",
-            metavar="MB",
-            shown=CLI,
-        ),
-    ] = 1024
-    output: Annotated[
-        Place | None,
-        Help(
-            "The folder to write the parts to; beside AFTER, or in the folder, by default.",
-            metavar="DIR",
-            shown=CLI,
-        ),
-    ] = None
+    cases: int | None = option(None, "The most inputs to try.", least=1, metavar="N")
+    memory: int = option(
+        1024 * _MEGABYTE, "Bytes of values to hold while they are compared.", least=1, shown=API
+    )
+    megabytes: int = option(
+        1024,
+        "Megabytes of values to hold while they are compared.",
+        least=1,
+        flag="memory",
+        metavar="MB",
+        shown=CLI,
+    )
+    output: Place | None = option(
+        None,
+        "The folder to write the parts to; beside AFTER, or in the folder, by default.",
+        metavar="DIR",
+        shown=CLI,
+    )
 
     def run(self, say: Say = silent) -> Bisection:
         """Return the first difference, if there is one. Both are run until their outputs differ by

@@ -6,7 +6,7 @@ import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, reduce
 from operator import or_
@@ -45,6 +45,16 @@ class Help:
 @dataclass(frozen=True)
 class Argument(Help):
     """The declaration of a field that is given by its position on the command line."""
+
+
+def option(default: Any, text: str = "", among: type[StrEnum] | None = None, **more: Any) -> Any:
+    """The default of a field, with its declaration; `more` are fields of `Help`."""
+    return field(default=default, metadata={Help: Help(text, among, **more)})
+
+
+def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """The same of a positional argument."""
+    return field(default=default, metadata={Help: Argument(text, **more)})
 
 
 class WrongOption(Exception):
@@ -312,22 +322,23 @@ def options_of(declared: type) -> Mapping[str, Option]:
 def _read(declared: Any) -> Mapping[str, Option]:
     hints = typing.get_type_hints(declared, include_extras=True)
     found = {}
-    for field in fields(declared):
-        kind, help_ = typing.get_args(hints[field.name])[:2]
+    for one in fields(declared):
+        kind, help_ = hints[one.name], one.metadata.get(Help)
+        if help_ is None:  # declared with the type, as several commands share it
+            kind, help_ = typing.get_args(kind)[:2]
         union = typing.get_origin(kind) in (types.UnionType, typing.Union)
         parts = [part for part in typing.get_args(kind) if part is not type(None)] if union else []
         optional = union and len(parts) < len(typing.get_args(kind))
         if union:
             kind = Any if Any in parts else reduce(or_, parts)
-        found[field.name] = Option(
-            field.name, kind, optional, field.default, help_, not field.kw_only
-        )
+        found[one.name] = Option(one.name, kind, optional, one.default, help_, not one.kw_only)
     return found
 
 
 class Declared:
-    """Base of frozen dataclasses whose fields are `Annotated[type, Help(...)]`: checks each value,
-    and stores it such that equal options are equal and can be pickled."""
+    """Base of frozen dataclasses whose fields are declared by `option` or `argument`, or of a type
+    `Annotated[type, Help(...)]` that commands share. Checks each value, and stores it such that
+    equal options are equal and can be pickled."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():

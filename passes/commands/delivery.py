@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from passes.commands.declaring import Declared, Help
+from passes.commands.declaring import Declared, Help, Place, option
 from passes.commands.standalone import Output, Say
 from passes.errors import INTERRUPTED, WrongUsage, writing
 
@@ -27,72 +26,64 @@ Force = Annotated[bool, Help("Overwrite OUT if it exists.", shown=CLI)]
 class Reporting(Declared):
     """The place of a report."""
 
-    json: Annotated[
-        str | os.PathLike[str] | None,
-        Help(
-            "Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=CLI, report=True
-        ),
-    ] = None
+    json: Place | None = option(
+        None,
+        "Write the report as JSON, too; `-` is stdout.",
+        metavar="FILE",
+        shown=CLI,
+        report=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paged(Declared):
     """The place of a report as a page."""
 
-    html: Annotated[
-        str | os.PathLike[str] | None,
-        Help(
-            "Write a page to look at: each loop before and after, and how it was verified. Of many "
-            "models a table, and beside it a folder with a page for each.",
-            metavar="FILE",
-            shown=CLI,
-            report=True,
-        ),
-    ] = None
+    html: Place | None = option(
+        None,
+        "Write a page to look at: each loop before and after, and how it was verified. Of many "
+        "models a table, and beside it a folder with a page for each.",
+        metavar="FILE",
+        shown=CLI,
+        report=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Working(Paged):
     """The number of models to work on at a time, and the files about all of them."""
 
-    jobs: Annotated[
-        int | None, Help("Models that are worked on at a time.", least=1, metavar="N", shown=CLI)
-    ] = None
-    from_file: Annotated[
-        str | os.PathLike[str] | None,
-        Help("Take the models from a file, one a line.", metavar="FILE", shown=CLI),
-    ] = None
-    shard: Annotated[
-        str | None,
-        Help("Work on the I-th of N parts of the models only.", metavar="I/N", shown=CLI),
-    ] = None
-    time_limit: Annotated[
-        float | None,
-        Help("Seconds that a model may take before it is given up.", least=0, metavar="S"),
-    ] = None
-    memory_limit: Annotated[
-        int | None, Help("MiB that a model may take before it is given up.", least=1, metavar="N")
-    ] = None
-    results: Annotated[
-        str | os.PathLike[str] | None,
-        Help("Write a line of JSON for each model.", metavar="FILE", shown=CLI),
-    ] = None
-    cache_dir: Annotated[
-        str | os.PathLike[str] | None,
-        Help("Remember outcomes in this folder, and look them up there.", metavar="DIR"),
-    ] = None
-    engine: Annotated[
-        str | None,
-        Help("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=CLI),
-    ] = None
-    markdown: Annotated[
-        str | os.PathLike[str] | None,
-        Help("Append a summary in Markdown to a file.", metavar="FILE", shown=CLI),
-    ] = None
-    github: Annotated[
-        bool, Help("Print annotations of a GitHub workflow for what fails.", shown=CLI)
-    ] = False
-    quiet: Annotated[bool, Help("Print only what fails.", shown=CLI)] = False
+    jobs: int | None = option(
+        None, "Models that are worked on at a time.", least=1, metavar="N", shown=CLI
+    )
+    from_file: Place | None = option(
+        None, "Take the models from a file, one a line.", metavar="FILE", shown=CLI
+    )
+    shard: str | None = option(
+        None, "Work on the I-th of N parts of the models only.", metavar="I/N", shown=CLI
+    )
+    time_limit: float | None = option(
+        None, "Seconds that a model may take before it is given up.", least=0, metavar="S"
+    )
+    memory_limit: int | None = option(
+        None, "MiB that a model may take before it is given up.", least=1, metavar="N"
+    )
+    results: Place | None = option(
+        None, "Write a line of JSON for each model.", metavar="FILE", shown=CLI
+    )
+    cache_dir: Place | None = option(
+        None, "Remember outcomes in this folder, and look them up there.", metavar="DIR"
+    )
+    engine: str | None = option(
+        None, "Work on a cluster, as `dask://host:port`.", metavar="URL", shown=CLI
+    )
+    markdown: Place | None = option(
+        None, "Append a summary in Markdown to a file.", metavar="FILE", shown=CLI
+    )
+    github: bool = option(
+        False, "Print annotations of a GitHub workflow for what fails.", shown=CLI
+    )
+    quiet: bool = option(False, "Print only what fails.", shown=CLI)
 
     def limits(self, known: Limits | None = None) -> Limits:
         """The limits of a model, those of the command line before those that are known."""
@@ -160,37 +151,29 @@ class Working(Paged):
 class Many(Working):
     """Options of a command on many models."""
 
-    out_dir: Annotated[
-        str | os.PathLike[str] | None,
-        Help(
-            "Take many models, folders or patterns, and write the outcomes to this folder.",
-            metavar="DIR",
-            shown=CLI,
-        ),
-    ] = None
+    out_dir: Place | None = option(
+        None,
+        "Take many models, folders or patterns, and write the outcomes to this folder.",
+        metavar="DIR",
+        shown=CLI,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery(Reporting):
     """The places of the outcome and its report, and the conditions of the exit code."""
 
-    output: Annotated[
-        str | os.PathLike[str] | None,
-        Help(
-            "Where to write the model; beside it by default. `-` is stdout.",
-            metavar="OUT",
-            shown=CLI,
-        ),
-    ] = None
-    strict: Annotated[
-        bool,
-        Help(
-            "Exit 3, too, if something stays that the command is to rewrite, or is in the way at a "
-            "--target.",
-            shown=_BOTH,
-        ),
-    ] = False
-    force: Force = False
-    verbose: Annotated[bool, Help("Report every rewrite, and how it was verified.", shown=CLI)] = (
-        False
+    output: Place | None = option(
+        None,
+        "Where to write the model; beside it by default. `-` is stdout.",
+        metavar="OUT",
+        shown=CLI,
     )
+    strict: bool = option(
+        False,
+        "Exit 3, too, if something stays that the command is to rewrite, or is in the way at a "
+        "--target.",
+        shown=_BOTH,
+    )
+    force: Force = False
+    verbose: bool = option(False, "Report every rewrite, and how it was verified.", shown=CLI)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import Batch, RuleOptions
-from passes.commands.declaring import Argument, Help, Source, options_of
+from passes.commands.declaring import Source, argument, option, options_of
 from passes.commands.delivery import CLI, Delivery, Reporting
 from passes.commands.options import Converting
 from passes.commands.registry import Schema, command
@@ -56,30 +56,23 @@ class Inspect(Converting, Reporting, Standalone):
     model: TheModel
     _: KW_ONLY
     batch: Annotated[str, options_of(Upgrade)["batch"].help] = Batch.auto
-    loops: Annotated[
-        Sequence[str],
-        Help(
-            "Show only the loops and Ifs whose path matches, as `main/*/scan_0`; repeatable.",
-            flag="loop",
-            metavar="PATTERN",
-        ),
-    ] = ()
-    op: Annotated[str | None, Help("Show only those of this operator.", Operator)] = None
-    rule: Annotated[
-        str | None, Help("Show only what this rule rewrites or refuses.", metavar="NAME")
-    ] = None
-    code: Annotated[
-        str | None, Help("Show only what is refused with this code.", metavar="CODE")
-    ] = None
-    depth: Annotated[
-        int | None, Help("Show only the N outermost levels of the tree.", least=1, metavar="N")
-    ] = None
-    verbose: Annotated[
-        bool,
-        Help(
-            "Show all kinds of loops, every name and sentence, and what every rule does.", shown=CLI
-        ),
-    ] = False
+    loops: Sequence[str] = option(
+        (),
+        "Show only the loops and Ifs whose path matches, as `main/*/scan_0`; repeatable.",
+        flag="loop",
+        metavar="PATTERN",
+    )
+    op: str | None = option(None, "Show only those of this operator.", Operator)
+    rule: str | None = option(None, "Show only what this rule rewrites or refuses.", metavar="NAME")
+    code: str | None = option(None, "Show only what is refused with this code.", metavar="CODE")
+    depth: int | None = option(
+        None, "Show only the N outermost levels of the tree.", least=1, metavar="N"
+    )
+    verbose: bool = option(
+        False,
+        "Show all kinds of loops, every name and sentence, and what every rule does.",
+        shown=CLI,
+    )
 
     def run(self, say: Say = silent) -> Inspection:
         """Return the loops and Ifs of a model, in groups that are alike, with the answers of each
@@ -185,9 +178,7 @@ class List(Standalone):
 class Explain(Standalone):
     """Explain a rule, or the code of a refusal or a proof."""
 
-    subject: Annotated[
-        str, Argument("A rule, or the code of a refusal or a proof.", metavar="NAME")
-    ]
+    subject: str = argument("A rule, or the code of a refusal or a proof.", metavar="NAME")
 
     def run(self, say: Say = silent) -> Text:
         from passes.commands.explanation import explanation, unexplained
@@ -212,18 +203,16 @@ class KnownOperators(Reporting, Standalone):
     or `-`; docs/operators.md explains the columns.
     """
 
-    name: Annotated[
-        str, Argument("An operator, as Gather or com.microsoft::Attention.", metavar="NAME")
-    ] = ""
+    name: str = argument(
+        "An operator, as Gather or com.microsoft::Attention.", metavar="NAME", default=""
+    )
     _: KW_ONLY
-    opset: Annotated[
-        int | None,
-        Help("As of this opset of its domain; the newest by default.", least=1, metavar="N"),
-    ] = None
-    domain: Annotated[
-        str | None,
-        Help("Only operators of a domain; `ai.onnx` is ONNX's own.", metavar="DOMAIN"),
-    ] = None
+    opset: int | None = option(
+        None, "As of this opset of its domain; the newest by default.", least=1, metavar="N"
+    )
+    domain: str | None = option(
+        None, "Only operators of a domain; `ai.onnx` is ONNX's own.", metavar="DOMAIN"
+    )
 
     def run(self, say: Say = silent) -> Operators:
         """Return what is known of an operator, or of all.

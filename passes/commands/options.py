@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,7 +18,7 @@ from passes.choices import (
     RuleOptions,
     Verifying,
 )
-from passes.commands.declaring import Declared, Feeds, Help, Place, WrongValue, options_of
+from passes.commands.declaring import Declared, Feeds, Help, Place, WrongValue, option, options_of
 from passes.errors import nearest
 
 if TYPE_CHECKING:
@@ -36,22 +35,18 @@ if TYPE_CHECKING:
 class Converting(Declared):
     """The opset that a model is converted to."""
 
-    opset: Annotated[
-        int | None,
-        Help(
-            f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
-            "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
-            least=7,
-        ),
-    ] = None
-    for_: Annotated[
-        str | None,
-        Help(
-            "Instead of --opset: the newest opset that a release of onnxruntime loads, as "
-            "`onnxruntime==1.22`.",
-            metavar="RELEASE",
-        ),
-    ] = None
+    opset: int | None = option(
+        None,
+        f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
+        "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
+        least=7,
+    )
+    for_: str | None = option(
+        None,
+        "Instead of --opset: the newest opset that a release of onnxruntime loads, as "
+        "`onnxruntime==1.22`.",
+        metavar="RELEASE",
+    )
 
     def asked(self) -> tuple[int | None, Release | None]:
         """The requested opset, and the release of onnxruntime that it is for.
@@ -76,26 +71,20 @@ class Converting(Declared):
 class Executing(Declared):
     """The executors of models, and their inputs."""
 
-    executor: Annotated[
-        str,
-        Help(
-            "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
-            "is not installed. `openvino`, `tract` or another one that is registered executes the "
-            "outcome there, too.",
-            metavar="EXECUTOR",
-        ),
-    ] = Executors.both
-    inputs: Annotated[
-        str | os.PathLike[str] | None,
-        Help(
-            "Run on these inputs, too: an .npz file with an array for each input, or a folder of "
-            "input_N.pb files as in ONNX's test data.",
-        ),
-    ] = None
-    verify_budget: Annotated[
-        float, Help("Seconds that verification may take.", least=0, metavar="S")
-    ] = 60.0
-    seed: Annotated[int, Help("Seed of the drawn inputs.", metavar="N")] = 0
+    executor: str = option(
+        Executors.both,
+        "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
+        "is not installed. `openvino`, `tract` or another one that is registered executes the "
+        "outcome there, too.",
+        metavar="EXECUTOR",
+    )
+    inputs: Place | None = option(
+        None,
+        "Run on these inputs, too: an .npz file with an array for each input, or a folder of "
+        "input_N.pb files as in ONNX's test data.",
+    )
+    verify_budget: float = option(60.0, "Seconds that verification may take.", least=0, metavar="S")
+    seed: int = option(0, "Seed of the drawn inputs.", metavar="N")
 
     def check(self) -> None:
         """See that there is such an executor."""
@@ -107,14 +96,12 @@ class Executing(Declared):
 class ExecutingBoth(Executing):
     """The executors of two models that are compared, or of a model and its parts."""
 
-    executor: Annotated[
-        str,
-        Help(
-            "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
-            "is not installed.",
-            Executors,
-        ),
-    ] = Executors.both
+    executor: str = option(
+        Executors.both,
+        "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
+        "is not installed.",
+        Executors,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +114,7 @@ class Comparing(Declared):
         float, replace(options_of(Executing)["verify_budget"].help, flag="verify-budget")
     ] = 60.0
     seed: Annotated[int, options_of(Executing)["seed"].help] = 0
-    exact: Annotated[bool, Help("Floats must be equal to the bit.")] = False
+    exact: bool = option(False, "Floats must be equal to the bit.")
 
     def check(self) -> None:
         """See that there is such an executor."""
@@ -178,23 +165,19 @@ class Binding(Declared):
     """Facts about the inputs of a model."""
 
     dims: Dims = None
-    shapes: Annotated[
-        Mapping[str, Sequence[int | None]] | None,
-        Help(
-            "Fix the shape of an input, as `input=1,576`; `?` leaves a dim as it is; repeatable.",
-            flag="shape",
-            metavar="INPUT=SIZE,...",
-        ),
-    ] = None
-    values: Annotated[
-        Mapping[str, Any] | None,
-        Help(
-            "Make an input a constant: a number, bool, string or list, as `sr=16000` or "
-            "`sizes=[1,2]`, or the array in a file, as `x=@file.npy`; repeatable.",
-            flag="set",
-            metavar="INPUT=VALUE",
-        ),
-    ] = None
+    shapes: Mapping[str, Sequence[int | None]] | None = option(
+        None,
+        "Fix the shape of an input, as `input=1,576`; `?` leaves a dim as it is; repeatable.",
+        flag="shape",
+        metavar="INPUT=SIZE,...",
+    )
+    values: Mapping[str, Any] | None = option(
+        None,
+        "Make an input a constant: a number, bool, string or list, as `sr=16000` or "
+        "`sizes=[1,2]`, or the array in a file, as `x=@file.npy`; repeatable.",
+        flag="set",
+        metavar="INPUT=VALUE",
+    )
 
 
 ProofBudget = Annotated[
@@ -212,48 +195,38 @@ class Options(Executing, Binding, Converting, ABC):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
     docstring, which is the help, and the `schedule` of phases that it runs."""
 
-    verify: Annotated[bool, Help("Execute the model before and after.")] = True
-    allow_unverified: Annotated[bool, Help("Write rewrites that could not be compared.")] = False
-    prove: Annotated[
-        bool,
-        Help(
-            "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
-            "counts, else at drawn sizes, and report the result. Where that fails, what the proof "
-            "asks for is executed."
-        ),
-    ] = False
-    require_proof: Annotated[
-        str | None,
-        Help(
-            "Write nothing and exit 3 unless --prove shows the outcome right: for `all` sizes, at "
-            "least at drawn `sizes`, or at least there up to the order of `summation`.",
-            ProofScope,
-        ),
-    ] = None
-    certify: Annotated[
-        bool,
-        Help(
-            "Prove it as --prove does, and put the certificate of the proof into the metadata of "
-            "the outcome, for `certificate check`."
-        ),
-    ] = False
+    verify: bool = option(True, "Execute the model before and after.")
+    allow_unverified: bool = option(False, "Write rewrites that could not be compared.")
+    prove: bool = option(
+        False,
+        "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
+        "counts, else at drawn sizes, and report the result. Where that fails, what the proof "
+        "asks for is executed.",
+    )
+    require_proof: str | None = option(
+        None,
+        "Write nothing and exit 3 unless --prove shows the outcome right: for `all` sizes, at "
+        "least at drawn `sizes`, or at least there up to the order of `summation`.",
+        ProofScope,
+    )
+    certify: bool = option(
+        False,
+        "Prove it as --prove does, and put the certificate of the proof into the metadata of "
+        "the outcome, for `certificate check`.",
+    )
     prove_budget: ProofBudget = PROOF_BUDGET
-    assume: Annotated[
-        Sequence[str],
-        Help(
-            "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "
-            "the old one fails; `non-empty` what handles a batch, time or length of 0.",
-            Assumption,
-        ),
-    ] = ()
-    robust: Annotated[
-        bool,
-        Help(
-            "Where a Scan-8 is upgraded: skip its loops if a batch, a time or all lengths are 0. "
-            "The Scan does nothing there, but onnxruntime fails on it, as on most such Scan-8."
-        ),
-    ] = False
-    progress: Annotated[Callable[[str], None] | None, Help(shown=frozenset({"api"}))] = None
+    assume: Sequence[str] = option(
+        (),
+        "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "
+        "the old one fails; `non-empty` what handles a batch, time or length of 0.",
+        Assumption,
+    )
+    robust: bool = option(
+        False,
+        "Where a Scan-8 is upgraded: skip its loops if a batch, a time or all lengths are 0. "
+        "The Scan does nothing there, but onnxruntime fails on it, as on most such Scan-8.",
+    )
+    progress: Callable[[str], None] | None = option(None, shown=frozenset({"api"}))
 
     @property
     @abstractmethod
@@ -305,28 +278,24 @@ class Options(Executing, Binding, Converting, ABC):
 class Selecting(Options):
     """Some of the loops of a model."""
 
-    only: Annotated[
-        Sequence[str],
-        Help(
-            "Rewrite only the loops whose path or name matches, as `main/*/scan_0`; repeatable.",
-            metavar="PATTERN",
-        ),
-    ] = ()
+    only: Sequence[str] = option(
+        (),
+        "Rewrite only the loops whose path or name matches, as `main/*/scan_0`; repeatable.",
+        metavar="PATTERN",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choosing(Selecting):
     """Some of the loops, and some of the rules."""
 
-    rules: Annotated[
-        Sequence[str],
-        Help(
-            "Run only this rule, of this command or of any other; repeatable.",
-            flag="rule",
-            metavar="NAME",
-        ),
-    ] = ()
-    skip: Annotated[Sequence[str], Help("Do not run this rule; repeatable.", metavar="NAME")] = ()
+    rules: Sequence[str] = option(
+        (),
+        "Run only this rule, of this command or of any other; repeatable.",
+        flag="rule",
+        metavar="NAME",
+    )
+    skip: Sequence[str] = option((), "Do not run this rule; repeatable.", metavar="NAME")
 
 
 MaxNodes = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from passes.choices import (
     MOST_BYTES,
@@ -17,7 +17,7 @@ from passes.choices import (
     RuleOptions,
     Target,
 )
-from passes.commands.declaring import Help, WrongValue, options_of
+from passes.commands.declaring import WrongValue, option, options_of
 from passes.commands.delivery import CLI, Delivery
 from passes.commands.options import (
     Binding,
@@ -46,16 +46,14 @@ class Upgrade(Options):
     Nothing is written unless every node was converted and every rewrite was verified.
     """
 
-    batch: Annotated[
-        str,
-        Help(
-            "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
-            "rows of other lengths take all steps, and masks end them: slower, without a size that "
-            "is known only at run time; `nest` runs a loop over the batch around the loop over "
-            "time, `unroll` writes out each row of a static batch, `auto` chooses.",
-            Batch,
-        ),
-    ] = Batch.auto
+    batch: str = option(
+        Batch.auto,
+        "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
+        "rows of other lengths take all steps, and masks end them: slower, without a size that "
+        "is known only at run time; `nest` runs a loop over the batch around the loop over "
+        "time, `unroll` writes out each row of a static batch, `auto` chooses.",
+        Batch,
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -76,34 +74,28 @@ class Convert(Options):
     older opset does not support is reported, and the exit code is 3.
     """
 
-    lowest: Annotated[
-        bool,
-        Help(
-            "Write no model and execute nothing: report the oldest opset that the model can be "
-            "converted to, and for each opset down to 7 what blocks it.",
-            shown=CLI,
-        ),
-    ] = False
-    ir_version: Annotated[
-        int | None,
-        Help(
-            "The IR version. By default the model's, or what a newer opset needs; on the way to an "
-            "older opset the smallest that this and the content of the model need.",
-            least=3,
-            metavar="V",
-        ),
-    ] = None
-    inline: Annotated[
-        Sequence[str],
-        Help(
-            "Which model-local functions to inline: `all`, those `unsupported` by the IR version "
-            "(the default), or one by its name, as `my::gelu`; repeatable.",
-            metavar="NAME",
-        ),
-    ] = ()
-    drop_metadata: Annotated[
-        bool, Help("Drop metadata that the IR version cannot hold, instead of refusing it.")
-    ] = False
+    lowest: bool = option(
+        False,
+        "Write no model and execute nothing: report the oldest opset that the model can be "
+        "converted to, and for each opset down to 7 what blocks it.",
+        shown=CLI,
+    )
+    ir_version: int | None = option(
+        None,
+        "The IR version. By default the model's, or what a newer opset needs; on the way to an "
+        "older opset the smallest that this and the content of the model need.",
+        least=3,
+        metavar="V",
+    )
+    inline: Sequence[str] = option(
+        (),
+        "Which model-local functions to inline: `all`, those `unsupported` by the IR version "
+        "(the default), or one by its name, as `my::gelu`; repeatable.",
+        metavar="NAME",
+    )
+    drop_metadata: bool = option(
+        False, "Drop metadata that the IR version cannot hold, instead of refusing it."
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -186,32 +178,28 @@ class Unroll(Selecting):
     """
 
     max_nodes: MaxNodes = MOST_NODES
-    factor: Annotated[
-        int | None,
-        Help(
-            "Let loops do K iterations at a time, whatever their trip count.", least=1, metavar="K"
-        ),
-    ] = None
+    factor: int | None = option(
+        None,
+        "Let loops do K iterations at a time, whatever their trip count.",
+        least=1,
+        metavar="K",
+    )
     max_trips: MaxTrips = None
-    bounded: Annotated[
-        str,
-        Help(
-            "How to write an iteration that may not take place: `select` runs it and keeps the "
-            "previous values, `if` puts it in an If, `auto` selects where the body cannot fail.",
-            Bounded,
-        ),
-    ] = Bounded.auto
-    check_output: Annotated[
-        str | None,
-        Help(
-            "With --max-trips: instead of failing, the new model has one more output, a bool of "
-            "this name, which is false if N was not enough.",
-            metavar="NAME",
-        ),
-    ] = None
-    peel: Annotated[
-        str | None, Help("Write out only the first, or the last, iteration of each loop.", Peel)
-    ] = None
+    bounded: str = option(
+        Bounded.auto,
+        "How to write an iteration that may not take place: `select` runs it and keeps the "
+        "previous values, `if` puts it in an If, `auto` selects where the body cannot fail.",
+        Bounded,
+    )
+    check_output: str | None = option(
+        None,
+        "With --max-trips: instead of failing, the new model has one more output, a bool of "
+        "this name, which is false if N was not enough.",
+        metavar="NAME",
+    )
+    peel: str | None = option(
+        None, "Write out only the first, or the last, iteration of each loop.", Peel
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -238,15 +226,13 @@ class Expand(Selecting):
     An operator that stays is reported with the reason; under --strict that exits with 3.
     """
 
-    form: Annotated[
-        str,
-        Help(
-            "How to write the steps: as a `scan`, as a `loop`, or `written-out`, which needs a "
-            "static number of them.",
-            Form,
-            flag="as",
-        ),
-    ] = Form.scan
+    form: str = option(
+        Form.scan,
+        "How to write the steps: as a `scan`, as a `loop`, or `written-out`, which needs a "
+        "static number of them.",
+        Form,
+        flag="as",
+    )
     max_nodes: MaxNodes = MOST_NODES
 
     @property
@@ -263,9 +249,9 @@ class Reroll(Options):
     are none, the reason is reported; under --strict that exits with 3.
     """
 
-    stack_weights: Annotated[
-        bool, Help("Join weights of which each copy has its own, as equal layers have.")
-    ] = False
+    stack_weights: bool = option(
+        False, "Join weights of which each copy has its own, as equal layers have."
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -311,45 +297,37 @@ class Optimize(Choosing):
     a Loop stays, or, with another target than onnxruntime, if `check` finds anything in the way.
     """
 
-    target: Annotated[
-        str,
-        Help(
-            "`onnxruntime` is for speed: Scans with as little work as possible; `scan-only` the "
-            "same, for runtimes without Loop; `loop-only` leaves no Scan; `no-control-flow` "
-            "unrolls, inlines and selects. For any other target of `check`, the one of these is "
-            "chosen that fits it best.",
-            metavar="TARGET",
-        ),
-    ] = Target.onnxruntime
+    target: str = option(
+        Target.onnxruntime,
+        "`onnxruntime` is for speed: Scans with as little work as possible; `scan-only` the "
+        "same, for runtimes without Loop; `loop-only` leaves no Scan; `no-control-flow` "
+        "unrolls, inlines and selects. For any other target of `check`, the one of these is "
+        "chosen that fits it best.",
+        metavar="TARGET",
+    )
     max_nodes: MaxNodes = MOST_NODES
     max_trips: MaxTrips = None
     max_bytes: MaxBytes = MOST_BYTES
-    allow_reassociation: Annotated[
-        bool,
-        Help(
-            "Sum, multiply and compare floats in another order, where a loop only does that. "
-            "Target onnxruntime allows it by default, where no proof of the order is required."
-        ),
-    ] = False
-    keep_order: Annotated[
-        bool, Help("Keep the order in which floats are summed, multiplied and compared.")
-    ] = False
-    contrib: Annotated[
-        bool,
-        Help("Write operators of onnxruntime's own domain, too, which no other runtime has."),
-    ] = False
-    measure: Annotated[
-        bool,
-        Help("Measure the model before and after in onnxruntime, and report the gain."),
-    ] = False
-    require_gain: Annotated[
-        float | None,
-        Help(
-            "Measure, and write nothing and exit 3 unless the outcome is so many times as fast.",
-            least=0,
-            metavar="X",
-        ),
-    ] = None
+    allow_reassociation: bool = option(
+        False,
+        "Sum, multiply and compare floats in another order, where a loop only does that. "
+        "Target onnxruntime allows it by default, where no proof of the order is required.",
+    )
+    keep_order: bool = option(
+        False, "Keep the order in which floats are summed, multiplied and compared."
+    )
+    contrib: bool = option(
+        False, "Write operators of onnxruntime's own domain, too, which no other runtime has."
+    )
+    measure: bool = option(
+        False, "Measure the model before and after in onnxruntime, and report the gain."
+    )
+    require_gain: float | None = option(
+        None,
+        "Measure, and write nothing and exit 3 unless the outcome is so many times as fast.",
+        least=0,
+        metavar="X",
+    )
 
     @property
     def least_gain(self) -> float | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from passes.commands.declaring import Help, Place, WrongValue
+from passes.commands.declaring import Place, WrongValue, option
 from passes.commands.delivery import API, CLI, Force, Reporting
 from passes.commands.options import ExecutingBoth, feeds_of
 from passes.commands.registry import command
@@ -36,23 +36,19 @@ class States(StrEnum):
 class _Writing(ExecutingBoth, Reporting, Standalone):
     """What both commands have: the options, and the delivery of the outcome."""
 
-    states: Annotated[
-        Mapping[str, str] | None,
-        Help(
-            "An input that is a state, and the output that returns it; repeatable.",
-            flag="state",
-            metavar=_PAIR,
-        ),
-    ] = None
-    output: Annotated[
-        Place | None,
-        Help("Where to write the model; beside it by default.", metavar="OUT", shown=CLI),
-    ] = None
+    states: Mapping[str, str] | None = option(
+        None,
+        "An input that is a state, and the output that returns it; repeatable.",
+        flag="state",
+        metavar=_PAIR,
+    )
+    output: Place | None = option(
+        None, "Where to write the model; beside it by default.", metavar="OUT", shown=CLI
+    )
     force: Force = False
-    judge: Annotated[
-        Judge | None,
-        Help("How chunks are compared with the whole, in place of the other options.", shown=API),
-    ] = None
+    judge: Judge | None = option(
+        None, "How chunks are compared with the whole, in place of the other options.", shown=API
+    )
 
     @abstractmethod
     def run(self, say: Say = silent) -> Streamed:
@@ -129,59 +125,46 @@ class Stream(_Writing):
     """
 
     model: TheModel
-    axis: Annotated[
-        str,
-        Help(
-            "The dim of time: its name in the inputs, or axes of inputs, as `x=1,y=0`.",
-            metavar="DIM|INPUT=AXIS,...",
-        ),
-    ] = ""
+    axis: str = option(
+        "",
+        "The dim of time: its name in the inputs, or axes of inputs, as `x=1,y=0`.",
+        metavar="DIM|INPUT=AXIS,...",
+    )
     _: KW_ONLY
-    loop: Annotated[
-        str,
-        Help(
-            "In place of an axis, the path of a Scan or a recurrent operator: inputs that it reads "
-            "step by step have time, and what depends on others runs as a whole.",
-            metavar="PATH",
-        ),
-    ] = ""
-    naming: Annotated[
-        tuple[str, str],
-        Help(
-            "The names of states that are added, as input and as output.",
-            flag="names",
-            metavar=_PAIR,
-        ),
-    ] = ("{}", "new_{}")
-    chunk: Annotated[
-        int,
-        Help(
-            "The number of frames of every chunk, if it is fixed; 1 leaves no loop over time.",
-            least=0,
-            metavar="N",
-        ),
-    ] = 0
-    each: Annotated[
-        bool,
-        Help("The states after each frame are outputs, too, to roll back to.", shown=API),
-    ] = False
-    frames: Annotated[
-        str,
-        Help(
-            "The states that are outputs: after the `last` frame, or after `every` one, too.",
-            States,
-            flag="states",
-            shown=CLI,
-        ),
-    ] = States.last
-    initial: Annotated[
-        bool | Place | None,
-        Help(
-            "Where to write a model that computes what states start with, if that is computed from "
-            "inputs.",
-            metavar="FILE",
-        ),
-    ] = None
+    loop: str = option(
+        "",
+        "In place of an axis, the path of a Scan or a recurrent operator: inputs that it reads "
+        "step by step have time, and what depends on others runs as a whole.",
+        metavar="PATH",
+    )
+    naming: tuple[str, str] = option(
+        ("{}", "new_{}"),
+        "The names of states that are added, as input and as output.",
+        flag="names",
+        metavar=_PAIR,
+    )
+    chunk: int = option(
+        0,
+        "The number of frames of every chunk, if it is fixed; 1 leaves no loop over time.",
+        least=0,
+        metavar="N",
+    )
+    each: bool = option(
+        False, "The states after each frame are outputs, too, to roll back to.", shown=API
+    )
+    frames: str = option(
+        States.last,
+        "The states that are outputs: after the `last` frame, or after `every` one, too.",
+        States,
+        flag="states",
+        shown=CLI,
+    )
+    initial: bool | Place | None = option(
+        None,
+        "Where to write a model that computes what states start with, if that is computed from "
+        "inputs.",
+        metavar="FILE",
+    )
 
     def check(self) -> None:
         """See that the axis is given, and that names have a place for that of a value."""
@@ -227,31 +210,24 @@ class Close(_Writing):
     """
 
     model: TheModel
-    axis: Annotated[
-        str,
-        Help(
-            "The name of the dim of time: that of inputs which have it, else of a new first axis.",
-            metavar="DIM",
-        ),
-    ] = "time"
+    axis: str = option(
+        "time",
+        "The name of the dim of time: that of inputs which have it, else of a new first axis.",
+        metavar="DIM",
+    )
     _: KW_ONLY
-    same: Annotated[
-        Sequence[str], Help("An input that is the same in every step; repeatable.", metavar="INPUT")
-    ] = ()
-    trips: Annotated[
-        str,
-        Help(
-            "The name of a new input, the number of steps, if no input has frames.", metavar="NAME"
-        ),
-    ] = ""
-    initial: Annotated[
-        Mapping[str, Any] | None,
-        Help(
-            "What a state starts with, which is no input then: a number, as `h=0`, a list, or the "
-            "array in a file, as `h=@file.npy`; repeatable.",
-            metavar="INPUT=VALUE",
-        ),
-    ] = None
+    same: Sequence[str] = option(
+        (), "An input that is the same in every step; repeatable.", metavar="INPUT"
+    )
+    trips: str = option(
+        "", "The name of a new input, the number of steps, if no input has frames.", metavar="NAME"
+    )
+    initial: Mapping[str, Any] | None = option(
+        None,
+        "What a state starts with, which is no input then: a number, as `h=0`, a list, or the "
+        "array in a file, as `h=@file.npy`; repeatable.",
+        metavar="INPUT=VALUE",
+    )
 
     @property
     def _paths(self) -> tuple[Path, Path, Path | None]:

@@ -16,7 +16,7 @@ from onnx import TypeProto, defs
 from passes.analysis.bodies import body_facts
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.choices import Batch, RuleOptions
-from passes.commands.rewriting import Optimize
+from passes.commands.registry import command_named
 from passes.commands.schedules import SCHEDULES, UPGRADE
 from passes.engine.rewriting import Engine
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
@@ -230,7 +230,7 @@ def ask(
     upgrades = [known[name] for name in UPGRADE.rules if name in rules]
     rounds = [Engine(upgrades, target, options).ask(model, places)]
     rest = [name for name in rules if name not in UPGRADE.rules]
-    regroups = Optimize().for_rules().allow_reassociation
+    regroups = command_named("optimize").options().for_rules().allow_reassociation
     quick = replace(options, allow_reassociation=regroups).with_flags(optimize.flags)
     for choices, own in ((quick, True), (options, False)):
         asked = [known[name] for name in rest if (name in optimize.rules) == own]

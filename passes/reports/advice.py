@@ -14,8 +14,7 @@ from passes.binding.values import read
 from passes.commands.declaring import flags_of, options_of
 from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
-from passes.commands.registry import command_of
-from passes.commands.rewriting import Optimize
+from passes.commands.registry import command_named, command_of
 from passes.errors import NotProduced, PassesError
 from passes.ir.model import Model
 from passes.reports.report import Advice, Record, Report
@@ -24,6 +23,7 @@ from passes.targets.deciding import deciding
 
 #: The most that is advised and tried, and nodes of a model on which anything is.
 _MOST, _TRIES, _MOST_NODES = 3, 4, 1_000
+_OPTIMIZE = "optimize"
 #: The size at which a free dim is tried.
 _LENGTH = 256
 #: A measured gain that is no more than noise.
@@ -112,7 +112,7 @@ def advised(
 def optimizing(path: Path, nodes: int, rules: Sequence[str]) -> Sequence[Advice]:
     """What to do with a model of so many nodes, if `optimize` changes it, or would with other
     options; `rules` are those that rewrite a loop by themselves, which decide for a large model."""
-    options = Optimize()
+    options = command_named(_OPTIMIZE).options()
     if nodes > _MOST_NODES:
         return [Advice(_line(path, options))] * (not {*options.schedule.rules}.isdisjoint(rules))
     try:
@@ -124,9 +124,9 @@ def optimizing(path: Path, nodes: int, rules: Sequence[str]) -> Sequence[Advice]
     return [*own, *advised(path, options, report).advice][:_MOST]
 
 
-def _afterwards(path: Path, options: Options, report: Report, written: str) -> list[Advice]:
+def _afterwards(path: Path, options: Any, report: Report, written: str) -> list[Advice]:
     """What to run on an outcome of `optimize`."""
-    if not written or not isinstance(options, Optimize):
+    if not written or command_of(options).name != _OPTIMIZE:
         return []
     if options.profile is not None:
         check = shlex.join(["passes", "check", written, "--target", options.target])

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from passes.errors import BadModel, End
 from passes.ir.model import Model
@@ -13,9 +14,11 @@ from passes.reports.pages.lanes import Lane, lanes_of
 from passes.reports.pages.refusals import Refusals, refusals_of
 from passes.reports.pages.trials import Table, table_of
 from passes.reports.report import Size
-from passes.reports.report_file import Ran, ReportFile
 from passes.reports.text import described
 from passes.verify.reproducer import AFTER, BEFORE
+
+if TYPE_CHECKING:
+    from passes.reports.report_file import ReportFile
 
 #: Bars that are shown of the rules and of the verification of their rewrites.
 _MOST_BARS = 8
@@ -148,8 +151,9 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
 def _command_lines(report: ReportFile, files: Sequence[str]) -> list[str]:
     """The commands that were run, with their options; the first one names the files."""
     lines = []
-    for ran in report.commands or [Ran(report.command, {})]:
-        lines.append(shlex.join(["passes", ran.command, *files, *ran.flags]))
+    ran: list[tuple[str, Sequence[str]]] = [(one.command, one.flags) for one in report.commands]
+    for command, flags in ran or [(report.command, ())]:
+        lines.append(shlex.join(["passes", command, *files, *flags]))
         files = ()
     return lines
 

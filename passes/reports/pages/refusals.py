@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from passes.commands.declaring import Option, options_of
-from passes.commands.delivery import Delivery
 from passes.commands.registry import rewriting_commands
 from passes.loops.alike import pattern_of
 from passes.reports.report import Record
@@ -72,6 +71,6 @@ def _ways(record: Record, known: Mapping[str, Option]) -> list[Option]:
 
 def _options() -> dict[str, Option]:
     """The options of all commands that rewrite, by name."""
-    declared = [*(command.options for command in rewriting_commands().values()), Delivery]
+    declared = (command.options for command in rewriting_commands().values())
     every = (option for options in declared for option in options_of(options).values())
     return {option.name: option for option in every if "cli" in option.help.shown}
