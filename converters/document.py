@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -106,4 +106,6 @@ def _explained(step: Step | StepDown) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    parser.parse_args().page.write_text(document(), encoding="utf-8")

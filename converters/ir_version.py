@@ -86,7 +86,7 @@ _TYPE_NAMES = frozenset(
 
 
 @dataclass(frozen=True)
-class Need:
+class VersionNeed:
     """A place in a model, the operator or what else it is (`graph`), and what it holds."""
 
     path: str
@@ -155,12 +155,12 @@ def fit(
     return Fitted(outcome, version, (), notes)
 
 
-def _named(needed: Sequence[Need]) -> str:
+def _named(needed: Sequence[VersionNeed]) -> str:
     more = f" (and {len(needed) - 1} more)" if len(needed) > 1 else ""
     return f"{needed[0].path} {needed[0].feature.what}{more}"
 
 
-def _refusal(need: Need, version: int) -> Refusal:
+def _refusal(need: VersionNeed, version: int) -> Refusal:
     feature, way = need.feature, ""
     if feature.metadata:
         way = "; --drop-metadata drops it"
@@ -172,50 +172,50 @@ def _refusal(need: Need, version: int) -> Refusal:
     return need.path, need.kind, "ir-metadata" if feature.metadata else "ir-version", sentence
 
 
-def needs(model: ModelProto) -> Iterator[Need]:
+def needs(model: ModelProto) -> Iterator[VersionNeed]:
     """All that a model holds that some IR version since 3 cannot hold."""
     if model.training_info:
-        yield Need(scoping.MAIN, "model", TRAINING)
+        yield VersionNeed(scoping.MAIN, "model", TRAINING)
     if model.configuration:
-        yield Need(scoping.MAIN, "model", DEVICES)
+        yield VersionNeed(scoping.MAIN, "model", DEVICES)
     if model.ir_version >= FREE_INITIALIZERS:
         constants = scoping.initializer_names(model.graph)
         for value in model.graph.input:
             if value.name in constants:
-                yield Need(f"{scoping.MAIN}/{value.name}", "input", DEFAULT_INPUT)
+                yield VersionNeed(f"{scoping.MAIN}/{value.name}", "input", DEFAULT_INPUT)
     for scope in scoping.scopes(model):
         yield from _in_scope(scope)
 
 
-def _in_scope(scope: Scope) -> Iterator[Need]:
+def _in_scope(scope: Scope) -> Iterator[VersionNeed]:
     owner, kind = scope.owner, "graph"
     values: list[tuple[str, ValueInfoProto]] = []
     tensors: Sequence[TensorProto] = ()
     if isinstance(owner, FunctionProto):
         kind = "function"
-        yield from (Need(scope.path, kind, one) for one in _of_function(owner))
+        yield from (VersionNeed(scope.path, kind, one) for one in _of_function(owner))
     else:
         values += [("input", value) for value in owner.input]
         values += [("output", value) for value in owner.output]
         tensors = owner.initializer
         if owner.quantization_annotation:
-            yield Need(scope.path, kind, QUANTIZATION)
+            yield VersionNeed(scope.path, kind, QUANTIZATION)
         if owner.sparse_initializer:
-            yield Need(scope.path, kind, SPARSE)
+            yield VersionNeed(scope.path, kind, SPARSE)
     if owner.metadata_props:
-        yield Need(scope.path, kind, METADATA)
+        yield VersionNeed(scope.path, kind, METADATA)
     values += [("value", value) for value in owner.value_info]
     for what, value in values:
         for one in _of_value(value):
-            yield Need(f"{scope.path}/{value.name}", what, one)
+            yield VersionNeed(f"{scope.path}/{value.name}", what, one)
     for tensor in tensors:
         for one in _of_tensor(tensor):
-            yield Need(f"{scope.path}/{tensor.name}", "initializer", one)
+            yield VersionNeed(f"{scope.path}/{tensor.name}", "initializer", one)
     for index, node in enumerate(owner.node[:]):
         if not (node.attribute or node.metadata_props or node.device_configurations):
             continue
         for one in _of_node(node):
-            yield Need(path_of(scope, node, index), op_of(node), one)
+            yield VersionNeed(path_of(scope, node, index), op_of(node), one)
         if scoping.holds_graphs(node):
             for inner in scope.inner(index):
                 yield from _in_scope(inner)

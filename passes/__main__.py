@@ -38,7 +38,7 @@ for declared in load_commands().values():
 def _version(asked: bool) -> None:
     if not asked:
         return
-    from passes.tools import tools
+    from passes.ir.versions import tools
 
     own, *others = [f"{name} {version}" for name, version in tools().items() if name != "python"]
     typer.echo(f"{own} ({', '.join(others)}, python {tools()['python']})")

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from enum import StrEnum
 
 #: The exit codes of the program.
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 #: Where the user interrupted it: 128 and the number of the signal, by custom.
 INTERRUPTED = 130
+
+
+class End(StrEnum):
+    """The end of the work on a model."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    INCOMPLETE = "incomplete"
+    REFUSED = "refused"
+    UNVERIFIED = "unverified"
+    MISMATCH = "mismatch"
+    INVALID = "invalid"
+    USAGE = "usage"
+    TIME = "time"
+    MEMORY = "memory"
+    DIED = "died"
 
 
 class PassesError(Exception):
@@ -27,6 +45,19 @@ class WrongUsage(PassesError):
 class DoesNotFit(WrongUsage):
     """Base of the errors of what was asked for and the model does not have, or cannot be; the
     command line adds the file to the sentence."""
+
+
+class CannotWrite(PassesError):
+    """A file cannot be written."""
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Raise CannotWrite where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from error
 
 
 class BadModel(PassesError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from onnx import NodeProto
 
@@ -79,13 +80,7 @@ def _edit(
     nodes = author.read(outputs)
     _inherit(nodes[-1], site.node, set(_node_names(nodes)))
     exact = strategy not in ("vectorize", "mask")  # a batched product sums in another order
-    return Edit(
-        tuple(nodes),
-        tuple(author.constants),
-        note=note,
-        exact=exact,
-        extras=author.extras(nodes),
-    )
+    return replace(author.edit(note, nodes), exact=exact)
 
 
 def _node_names(nodes: Sequence[NodeProto]) -> Iterator[str]:

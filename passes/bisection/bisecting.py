@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
 from passes.bisection.because import reasons
-from passes.bisection.cutting import CannotCut, as_model, part_of
+from passes.bisection.cutting import CannotCutOut, as_model, part_of
 from passes.bisection.pairing import NoCommonSignature, Pair, Pairing, aligned
 from passes.bisection.result import Bisection, Cut, First, Spot
 from passes.bisection.trace import Instance, Run, Trace, trace
@@ -186,7 +186,7 @@ class _Bisector:
         for pair in pairing.pairs():
             try:
                 cut = self._cut(pair, pairing)
-            except CannotCut:
+            except CannotCutOut:
                 if pair.how != "output":
                     continue
                 return fed or doubtful or (pair, None, False)
@@ -216,13 +216,13 @@ class _Bisector:
             return None
         try:
             return pair, self._cut(pair, pairing), False
-        except CannotCut:
+        except CannotCutOut:
             return pair, None, False
 
     def _cut(self, pair: Pair, pairing: Pairing) -> Cut:
         """Both sides of a pair as models that are given what agrees."""
         if pair.before.run is None or pair.after.run is None:
-            raise CannotCut("it is an input or a constant")
+            raise CannotCutOut("it is an input or a constant")
         old = part_of(
             pair.before.run, lambda one: one.digest if pairing.agrees_before(one) else None
         )

@@ -28,7 +28,7 @@ from passes.verify.reference.value_types import type_of
 _MOST_NODES = 2_000
 
 
-class CannotCut(Exception):
+class CannotCutOut(Exception):
     """The computation of the value cannot be a model of its own."""
 
 
@@ -47,7 +47,7 @@ def part_of(run: Run, key: Callable[[Instance], bytes | None]) -> Part:
     and the computation of its other operands.
 
     Raises:
-        CannotCut: it depends on what a loop carries, which differs.
+        CannotCutOut: it depends on what a loop carries, which differs.
     """
     part, waiting = Part(), [run]
     seen: set[int] = set()
@@ -59,7 +59,7 @@ def part_of(run: Run, key: Callable[[Instance], bytes | None]) -> Part:
         seen.add(id(one))
         part.runs.append(one)
         if len(part.runs) > _MOST_NODES:
-            raise CannotCut("too many nodes lie between")
+            raise CannotCutOut("too many nodes lie between")
         for operand in one.reads.values():
             if operand.serial in seen_values:
                 continue
@@ -73,7 +73,7 @@ def part_of(run: Run, key: Callable[[Instance], bytes | None]) -> Part:
             elif operand.is_trivial:  # the number of the iteration
                 part.given.append((operand.digest, operand))
             else:
-                raise CannotCut(f"{operand.name} differs, which a loop hands to its body")
+                raise CannotCutOut(f"{operand.name} differs, which a loop hands to its body")
     return part
 
 
@@ -93,7 +93,7 @@ def as_model(
     constants: list[TensorProto] = []
     for one in part.constants:
         if not isinstance(one.value, np.ndarray):
-            raise CannotCut(f"the constant {one.name} is not held")
+            raise CannotCutOut(f"the constant {one.name} is not held")
         named[one.serial] = names.fresh(one.name)
         constants.append(numpy_helper.from_array(one.value, named[one.serial]))
     nodes: list[NodeProto] = []

@@ -85,10 +85,9 @@ class Pairing:
     def value_before(self, key: bytes) -> Instance:
         """The value of the original that has this digest."""
         found = self._old.by_digest.get(key)
-        return found if found is not None else self._sliced_value(key)
-
-    def _sliced_value(self, key: bytes) -> Instance:
-        return next(one for one in self.after.instances if one.digest == key)
+        if found is None:  # a slice
+            found = next(one for one in self.after.instances if one.digest == key)
+        return found
 
     def agrees_before(self, one: Instance) -> bool:
         """Return whether a value of the original agrees with one after."""

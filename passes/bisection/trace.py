@@ -48,7 +48,7 @@ class Instance:
     stored: Value
     kind: tuple[str, tuple[int, ...]] | None
     is_trivial: bool
-    at: Activation | None = None
+    at: GraphRun | None = None
     run: Run | None = None
     constant: bool = False
     entry: bool = False
@@ -61,7 +61,7 @@ class Instance:
 
 
 @dataclass(eq=False)
-class Activation:
+class GraphRun:
     """One execution of a graph: which, in which iteration of the node that holds it."""
 
     evaluator: Evaluator
@@ -93,7 +93,7 @@ class Run:
     """One execution of a node. `bodies` counts how often each of its bodies ran."""
 
     node: NodeProto
-    at: Activation
+    at: GraphRun
     reads: dict[str, Instance]
     makes: list[Instance | None] = field(default_factory=list)
     bodies: Counter[int] = field(default_factory=Counter)
@@ -192,9 +192,9 @@ class _Recorder:
     start: int
     patches: Mapping[int, Value]
     _stack: list[Run | None] = field(default_factory=list)
-    _current: dict[int, tuple[Frame, Activation | None]] = field(default_factory=dict)
+    _current: dict[int, tuple[Frame, GraphRun | None]] = field(default_factory=dict)
     _constants: dict[tuple[int, str], Instance] = field(default_factory=dict)
-    _main: Activation | None = None
+    _main: GraphRun | None = None
 
     def kernel(self, node: NodeProto, evaluator: Evaluator) -> Kernel:
         """The kernel of a node, noting what it reads and makes."""
@@ -233,7 +233,7 @@ class _Recorder:
             self.trace.outputs.append(known or self._instance(name, value))
         self._current.clear()
 
-    def _activation(self, evaluator: Evaluator, frame: Frame) -> Activation | None:
+    def _activation(self, evaluator: Evaluator, frame: Frame) -> GraphRun | None:
         """The execution of a graph that a frame is of; None in the function of a schema, and where
         there is no room."""
         known = self._current.get(id(evaluator))
@@ -243,7 +243,7 @@ class _Recorder:
         self._current[id(evaluator)] = (frame, made)
         return made
 
-    def _begun(self, evaluator: Evaluator, frame: Frame) -> Activation | None:
+    def _begun(self, evaluator: Evaluator, frame: Frame) -> GraphRun | None:
         holder = self._stack[-1] if self._stack else None
         if self._stack and (holder is None or evaluator.key is None):
             return None
@@ -254,7 +254,7 @@ class _Recorder:
             if len(self.trace.moments) * _BYTES_PER_RUN > self.trace.memory // 2:
                 self.trace.left_out += 1
                 return None
-        made = Activation(evaluator, holder, count)
+        made = GraphRun(evaluator, holder, count)
         if holder is None:
             self._main = made
         for name in evaluator.input_names_:
@@ -264,8 +264,8 @@ class _Recorder:
                 made.values[name] = entry
         return made
 
-    def _find(self, name: str, at: Activation, frame: Frame) -> Instance | None:
-        around: Activation | None = at
+    def _find(self, name: str, at: GraphRun, frame: Frame) -> Instance | None:
+        around: GraphRun | None = at
         while around is not None:
             if name in around.values:
                 return around.values[name]

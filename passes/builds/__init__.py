@@ -2,7 +2,7 @@
 
 `task` is a pipeline for one model and what became of it; `sources` finds models, `config` reads the
 file that describes a build; `batch` runs tasks, on the processes of `pool` or the workers of
-`cluster`, and `cache` remembers outcomes; `rows` is what is reported.
+`cluster`, and `cache` remembers outcomes.
 """
 
 from __future__ import annotations

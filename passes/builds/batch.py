@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from passes.builds.cache import Cache
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.rows import Row, Summary, row_of_ended
 from passes.builds.sources import refuse_equal
-from passes.builds.work import Work
-from passes.commands.places import CannotWrite, InTheWay, is_same
-from passes.commands.task import End, Task
+from passes.builds.worker import MODULE, Engine, Work
+from passes.commands.places import InTheWay, is_same
+from passes.commands.task import Task
+from passes.errors import FAILED, CannotWrite, End, writing
+from passes.reports.summary import Row, Summary
 
 if TYPE_CHECKING:
     from passes.reports.pages.batch import BatchPages
 
-#: Takes work with its limits, and yields each with its row, or how it was ended.
-Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
 #: Is called with each row, with the number of rows so far and of all.
 Listener = Callable[[Row, int, int], None]
-_WORKER = "passes.builds.worker"
 
 
 def local(jobs: int) -> Engine:
     """An engine of so many processes on this machine."""
 
     def run(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
-        with Pool[Work](_WORKER, jobs) as pool:
+        with Pool[Work](MODULE, jobs) as pool:
             yield from pool.run(works)
 
     return run
@@ -67,21 +64,25 @@ class Batch:
             BadCache: the folder of the cache cannot be written.
             CannotWrite: the folder of an output cannot be made, or the file of results be written.
         """
-        check_places([task for task, _ in self.tasks], self.results)
-        check_places([task for task, _ in self.tasks], self.html)
+        self._check_places()
         if self.cache is not None:
             Cache(self.cache).prepare()
         pages = self._pages(summary)
-        with _opened(self.results) as results:
-            for row in self._rows():
-                summary.add(row)
-                if results is not None:
-                    _write(results, row)
-                if pages is not None:
-                    pages.add(row)
-                yield row
+        self._tell("w", "")
+        for row in self._rows():
+            summary.add(row)
+            self._tell("a", row.to_json() + "\n")
+            if pages is not None:
+                pages.add(row)
+            yield row
         if pages is not None:
             pages.finish()
+
+    def _tell(self, mode: str, line: str) -> None:
+        """Write to the results at once: what was done is known if this process is killed."""
+        if self.results is not None:
+            with writing(self.results), open(self.results, mode, encoding="utf-8") as file:
+                file.write(line)
 
     def _pages(self, summary: Summary) -> BatchPages | None:
         """The writer of the pages, or None if none are wanted."""
@@ -101,29 +102,31 @@ class Batch:
                 yield row
             else:
                 waiting.append((work, limits))
-        if not waiting:
-            return
-        for work, answer in self.engine(waiting):
-            yield row_of_ended(work.task, answer) if isinstance(answer, Ended) else answer
+        for work, answer in self.engine(waiting) if waiting else ():
+            yield _ended(work.task.model, answer) if isinstance(answer, Ended) else answer
+
+    def _check_places(self) -> None:
+        """See that no outcome is written over a model or another outcome, and make the folders.
+        Raises what `rows` raises."""
+        tasks = [task for task, _ in self.tasks]
+        outputs = [(task.model, task.output) for task in tasks if task.output is not None]
+        refuse_equal(outputs)
+        models = {os.path.realpath(task.model): task.model for task in tasks}
+        for model, output in outputs:
+            if os.path.realpath(output) in models:
+                raise InTheWay(f"{output}: the outcome of {model} would be written over a model")
+            _make(Path(output).parent)
+        places = [Path(place) for place in (*models, *(output for _, output in outputs))]
+        for results in filter(None, (self.results, self.html)):
+            if any(is_same(results, place) for place in places):
+                raise InTheWay(f"{results}: is a model or an outcome, not a place for results")
+            _make(results.parent)
 
 
-def check_places(tasks: Sequence[Task], results: Path | None) -> None:
-    """See that no outcome is written over a model or another outcome, and make the folders.
-
-    Raises what `Batch.rows` raises.
-    """
-    outputs = [(task.model, task.output) for task in tasks if task.output is not None]
-    refuse_equal(outputs)
-    models = {os.path.realpath(task.model): task.model for task in tasks}
-    for model, output in outputs:
-        if os.path.realpath(output) in models:
-            raise InTheWay(f"{output}: the outcome of {model} would be written over a model")
-        _make(Path(output).parent)
-    if results is not None:
-        places = [*models, *(output for _, output in outputs)]
-        if any(is_same(results, Path(place)) for place in places):
-            raise InTheWay(f"{results}: is a model or an outcome, not a place for results")
-        _make(results.parent)
+def _ended(model: str, how: Ended) -> Row:
+    """The row of a task that was ended, or whose process died."""
+    sentence = f"{model}: {how.sentence}"
+    return Row(model, "", how.end, FAILED, sentence, seconds=round(how.seconds, 3))
 
 
 def _make(folder: Path) -> None:
@@ -131,28 +134,3 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotWrite(f"{folder}: the folder cannot be made ({error.strerror})") from error
-
-
-@contextmanager
-def _opened(results: Path | None) -> Iterator[IO[str] | None]:
-    if results is None:
-        yield None
-        return
-    try:
-        file = open(results, "w", encoding="utf-8")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise CannotWrite(f"{results}: cannot be written ({error.strerror})") from error
-    try:
-        yield file
-    finally:
-        with suppress(OSError):  # each line was written, or the error was reported
-            file.close()
-
-
-def _write(results: IO[str], row: Row) -> None:
-    """A line at once: what was done is known if this process is killed."""
-    try:
-        results.write(row.to_json() + "\n")
-        results.flush()
-    except OSError as error:
-        raise CannotWrite(f"{results.name}: cannot be written ({error.strerror})") from error

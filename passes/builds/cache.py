@@ -9,21 +9,19 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-from passes.builds.files import File, digest, files_of
-from passes.builds.report_file import Ran
-from passes.builds.rows import Row
-from passes.commands.task import End, Task
+from passes.commands.task import Task
 from passes.engine import plugins
-from passes.errors import PassesError
+from passes.errors import End, PassesError
 from passes.ir.save import replacing
+from passes.ir.versions import tools
 from passes.reports.json_values import as_json
-from passes.tools import tools
+from passes.reports.report_file import File, Ran, digest, files_of
+from passes.reports.summary import Row
 
 #: The form of the entries.
 _FORM = 1
@@ -91,7 +89,7 @@ class Cache:
             "tools": dict(tools()),
             "plugins": _plugins(),
         }
-        return hashlib.sha256(as_json(_sorted(said)).encode()).hexdigest()
+        return hashlib.sha256(as_json(said, sort_keys=True).encode()).hexdigest()
 
     def get(self, task: Task) -> tuple[Row | None, str]:
         """Return the row of an earlier run of the same task, with the outcome written again if it
@@ -180,10 +178,3 @@ def _plugins() -> list[str]:
         for entry in metadata.entry_points(group=group)
     ]
     return sorted({f"{one.dist.name} {one.dist.version}" for one in entries if one.dist})
-
-
-def _sorted(value: Any) -> Any:
-    """The same with the keys of mappings in order."""
-    if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list | tuple) else value

@@ -10,13 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
-from passes.builds.batch import Engine
 from passes.builds.pool import Ended, Limits, Pool
-from passes.builds.rows import Row
-from passes.builds.work import Work
-from passes.commands.task import End
-from passes.errors import PassesError, WrongUsage
-from passes.tools import tools
+from passes.builds.worker import MODULE, Engine, Work
+from passes.errors import End, PassesError, WrongUsage
+from passes.ir.versions import tools
+from passes.reports.summary import Row
 
 _DISTRIBUTION = "onnx-passes"
 #: Seconds to wait for the scheduler, and for a first worker.
@@ -127,7 +125,7 @@ def _done(work: Work, limits: Limits) -> Row | Ended:
         if not _OWN:
             # the process ends with the thread that starts it, so that one must stay
             thread = ThreadPoolExecutor(1)
-            pool: Pool[Work] = thread.submit(Pool[Work], "passes.builds.worker", 1).result()
+            pool: Pool[Work] = thread.submit(Pool[Work], MODULE, 1).result()
             _OWN.append((thread, pool))
             atexit.register(pool.close)
         thread, pool = _OWN[0]

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from passes.builds.pool import Limits
-from passes.builds.rows import FAILING
-from passes.builds.toml_lines import line_of
+from passes.builds.sources import output_of
 from passes.choices import Assumption
 from passes.commands.declaring import Declared, Help, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
-from passes.commands.task import End, Task
-from passes.errors import WrongUsage, nearest
+from passes.commands.task import Task
+from passes.commands.toml_lines import line_of
+from passes.errors import End, WrongUsage, nearest
+from passes.reports.summary import FAILING
 
 FILE = "passes.toml"
 _PROJECT = "pyproject.toml"
@@ -103,10 +104,9 @@ class Settings(Declared):
         """Return these settings, completed by those of another."""
         given = {one.name: getattr(self, one.name) for one in fields(Settings)}
         known = {name: value for name, value in given.items() if value is not None}
-        if self.dims is not None and other.dims is not None:
-            known["dims"] = {**other.dims, **self.dims}
-        theirs = {one.name: getattr(other, one.name) for one in fields(Settings)}
-        return Settings(**{**theirs, **known})
+        if self.dims is not None:
+            known["dims"] = {**(other.dims or {}), **self.dims}
+        return replace(other, **known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,16 +144,6 @@ class Build(Settings):
 
 
 @dataclass(frozen=True)
-class Override:
-    """Settings of the models that match one of some patterns."""
-
-    models: Sequence[str]
-    settings: Settings
-    verify: Verifying
-    skip: bool = False
-
-
-@dataclass(frozen=True)
 class Config:
     """A build, as the file at `path` describes it: paths in it are relative to its folder.
     `pipelines` are lists of commands with what each was given."""
@@ -162,7 +152,7 @@ class Config:
     build: Build
     pipelines: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
     verify: Verifying = field(default_factory=Verifying)
-    overrides: Sequence[Override] = ()
+    overrides: Sequence[tuple[OverrideTable, Verifying]] = ()
 
     @property
     def folder(self) -> Path:
@@ -182,17 +172,15 @@ class Config:
             BadConfig: there is no pipeline of a name.
             WrongUsage: the output is no template.
         """
-        from passes.builds.sources import output_of
-
         settings: Settings = self.build
         given = self.verify.given()
         named = Path(os.path.relpath(model, self.folder)).as_posix()
-        for override in self.overrides:
+        for override, verify in self.overrides:
             if any(fnmatch(named, pattern) for pattern in override.models):
                 if override.skip:
                     return None
-                settings = override.settings.over(settings)
-                given |= override.verify.given()
+                settings = override.over(settings)
+                given |= verify.given()
         if "inputs" in given:
             given["inputs"] = os.path.normpath(self.folder / given["inputs"])
         if settings.assume:
@@ -288,15 +276,15 @@ class _Reader:
             [self.override(number, one) for number, one in enumerate(overrides)],
         )
         named: dict[tuple[str | int, ...], str | None] = {(): build.pipeline}
-        for number, one in enumerate(config.overrides):
-            named["overrides", number] = one.settings.pipeline
+        for number, (one, _) in enumerate(config.overrides):
+            named["overrides", number] = one.pipeline
         for where, name in named.items():
             if name is not None and name not in config.pipelines:
                 near = nearest(name, config.pipelines)
                 raise self.wrong((*where, "pipeline"), f"there is no pipeline {name!r}; {near}")
         return config
 
-    def override(self, number: int, table: Any) -> Override:
+    def override(self, number: int, table: Any) -> tuple[OverrideTable, Verifying]:
         where = ("overrides", number)
         if not isinstance(table, dict):
             raise self.wrong(where, "is no table")
@@ -305,7 +293,7 @@ class _Reader:
         read = self.table(OverrideTable, own, where, ("verify",))
         if not read.models:
             raise self.wrong(where, "names no models")
-        return Override(read.models, read, verify, read.skip)
+        return read, verify
 
     def pipeline(self, name: str, steps: Any) -> list[tuple[str, Mapping[str, Any]]]:
         where: tuple[str | int, ...] = ("pipelines", name)

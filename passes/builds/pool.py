@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 import psutil
 
-from passes.commands.task import End
+from passes.errors import End
 from passes.verify.runtimes.channel import Garbled, receive, send
 
 #: Seconds between two looks at the clock and the memory.
@@ -63,6 +63,7 @@ class _Worker(Generic[_Ask]):
 
     module: str
     task: _Ask | None = None
+    limits: Limits = field(default_factory=Limits)
     started: float = 0.0
     process: subprocess.Popen[bytes] = field(init=False)
     errors: BinaryIO = field(init=False)
@@ -86,9 +87,9 @@ class _Worker(Generic[_Ask]):
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
-    def give(self, task: _Ask) -> None:
+    def give(self, task: _Ask, limits: Limits) -> None:
         assert self.process.stdin is not None
-        self.task, self.started = task, time.monotonic()
+        self.task, self.limits, self.started = task, limits, time.monotonic()
         with contextlib.suppress(OSError):  # it died: its answers end, which is seen there
             send(self.process.stdin, task)
 
@@ -148,9 +149,8 @@ class Pool(Generic[_Ask]):
         """Give out tasks, one a process, and yield each with its answer, in the order in which
         they end. What a task raises is raised here."""
         waiting = iter(tasks)
-        limits: dict[int, Limits] = {}
         while True:
-            self._give_out(waiting, limits)
+            self._give_out(waiting)
             busy = [worker for worker in self._workers if worker.task is not None]
             if not busy:
                 return
@@ -169,22 +169,17 @@ class Pool(Generic[_Ask]):
                 task = worker.task
                 if task is None or worker not in self._workers:
                     continue
-                hit = limits[id(worker)].exceeded(worker.seconds, worker.memory)
+                hit = worker.limits.exceeded(worker.seconds, worker.memory)
                 if hit is not None:
                     self._drop(worker)
                     worker.task = None
                     yield task, Ended(*hit, worker.seconds)
 
-    def _give_out(self, waiting: Iterator[tuple[_Ask, Limits]], limits: dict[int, Limits]) -> None:
+    def _give_out(self, waiting: Iterator[tuple[_Ask, Limits]]) -> None:
         idle = [worker for worker in self._workers if worker.task is None]
-        for place in range(self._jobs - (len(self._workers) - len(idle))):
-            try:
-                task, limit = next(waiting)
-            except StopIteration:
-                return
-            worker = idle[place] if place < len(idle) else self._start()
-            limits[id(worker)] = limit
-            worker.give(task)
+        free = self._jobs - (len(self._workers) - len(idle))
+        for _, (task, limits) in zip(range(free), waiting, strict=False):
+            (idle.pop(0) if idle else self._start()).give(task, limits)
 
     def _start(self) -> _Worker[_Ask]:
         worker: _Worker[_Ask] = _Worker(self._module)

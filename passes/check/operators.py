@@ -24,14 +24,20 @@ class NodeInScope(Place):
     bodies: Sequence[Scope]
 
 
-_GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
+#: Kinds of attributes that are looked into.
+_LOOKED_INTO = {
+    defs.OpSchema.AttrType.GRAPH,
+    defs.OpSchema.AttrType.GRAPHS,
+    defs.OpSchema.AttrType.STRING,
+    defs.OpSchema.AttrType.STRINGS,
+}
 
 
 @dataclass(frozen=True)
 class _Version:
     since: int
     deprecated: bool
-    holds_graph: bool
+    is_plain: bool
 
 
 def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
@@ -68,13 +74,13 @@ def check_arity(model: Model) -> None:
 
 @cache
 def plain_operators(opset: int) -> frozenset[str]:
-    """Operators of an opset that hold no graph and no tensor: nothing to check in them."""
+    """Operators of an opset that hold no graph, tensor or text: nothing to check in them."""
     known = (
         name
         for name, versions in _history().items()
         if (version := _version_at(versions, opset)) is not None
         and not version.deprecated
-        and not version.holds_graph
+        and version.is_plain
     )
     return frozenset(known) - {"Constant"}
 
@@ -85,8 +91,9 @@ def _history() -> dict[str, list[_Version]]:
     table: dict[str, list[_Version]] = {}
     for schema in defs.get_all_schemas_with_history():
         if is_onnx_domain(schema.domain):
-            holds_graph = any(attribute.type in _GRAPHS for attribute in schema.attributes.values())
-            version = _Version(schema.since_version, schema.deprecated, holds_graph)
+            kinds = {attribute.type for attribute in schema.attributes.values()}
+            plain = kinds.isdisjoint(_LOOKED_INTO)
+            version = _Version(schema.since_version, schema.deprecated, plain)
             table.setdefault(schema.name, []).append(version)
     for versions in table.values():
         versions.sort(key=lambda version: version.since)

@@ -19,8 +19,8 @@ DEEPEST = 32
 class Survey:
     """The findings of a pass over a model.
 
-    `places`: every node that holds a graph, is a Constant, calls a function, or is not a known
-    operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
+    `places`: every node that may hold a graph or a text, is a Constant, calls a function, or is not
+    a known operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
     `notes`: what is accepted, though the operator document rules it out.
     """
 

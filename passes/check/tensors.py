@@ -1,4 +1,4 @@
-"""Do tensors hold what their dims and dtype require?"""
+"""Do tensors hold what their dims and dtype require, and texts UTF-8?"""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from passes.check.operators import NodeInScope
 from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
+from passes.ir.operators import is_onnx_domain
 from passes.ir.scope import Owner
 from passes.types.value_types import element
 
 #: More elements than any file or memory holds: the dims are garbage.
 _ABSURD = 1 << 48
+_SHOWN = 20  # bytes of a damaged text
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 _PACKED: dict[int, int] = {
     TensorProto.INT4: 2,
@@ -28,7 +30,7 @@ _PACKED: dict[int, int] = {
 
 
 def check_tensors(model: ModelProto, places: Iterable[NodeInScope]) -> None:
-    """Initializers of every graph, and the tensors of the nodes at `places`.
+    """Initializers of every graph, and the tensors and texts of the nodes at `places`.
 
     External data was measured when the model was loaded; only its dims and dtype are checked.
     """
@@ -37,6 +39,9 @@ def check_tensors(model: ModelProto, places: Iterable[NodeInScope]) -> None:
         for attribute in place.node.attribute[:]:
             if attribute.type == AttributeProto.TENSOR:
                 check_tensor(attribute.t, f"the tensor of attribute {attribute.name}", place.path)
+            elif is_onnx_domain(place.node.domain):  # another one may keep any bytes there
+                texts = (attribute.s, *attribute.strings)
+                _check_texts(texts, f"attribute {attribute.name}", place.path)
         for inner in place.bodies:
             _check_initializers(inner.owner, inner.path)
 
@@ -71,6 +76,7 @@ def _check_size(tensor: TensorProto, what: str, path: str) -> None:
     dims, dtype = list(tensor.dims), element(tensor.data_type)
     if not tensor.HasField("raw_data"):
         _check_count(tensor, what, path)
+        _check_texts(tensor.string_data, what, path)
         return
     if tensor.data_type == TensorProto.STRING:
         raise BadModel(f"{what} holds strings as raw data", path=path)
@@ -80,6 +86,15 @@ def _check_size(tensor: TensorProto, what: str, path: str) -> None:
             f"{what} holds {count(found, 'byte')}, but dims {dims} of {dtype} take {expected}",
             path=path,
         )
+
+
+def _check_texts(texts: Iterable[bytes], what: str, path: str) -> None:
+    for text in texts:
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            shown = text[:_SHOWN]
+            raise BadModel(f"{what} holds {shown!r}, which is no UTF-8", path=path) from error
 
 
 def _check_count(tensor: TensorProto, what: str, path: str) -> None:

@@ -200,7 +200,7 @@ def _as_files(task: Task) -> Iterator[_Files]:
 
 def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output:
     """What is shown of what became of a task."""
-    from passes.builds.report_file import ReportFile
+    from passes.reports.report_file import ReportFile
 
     task, text = files.task, ""
     if done.report is not None and not many.quiet:

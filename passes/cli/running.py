@@ -113,7 +113,7 @@ def note_failure(sentence: str) -> None:
 
 def report_failure(arguments: Sequence[str], code: int) -> None:
     """Write the report of a command line that failed before there was one, if one is wanted."""
-    from passes.builds.report_file import ReportFile
+    from passes.reports.report_file import ReportFile
 
     places = [following for one, following in pairwise(arguments) if one == "--json"]
     places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]

@@ -6,6 +6,7 @@ import glob
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,12 @@ from passes.commands.declaring import Place, argument, option
 from passes.commands.delivery import API, CLI, Working
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, Text, silent
-from passes.errors import WrongUsage
+from passes.errors import WrongUsage, count, writing
 
 if TYPE_CHECKING:
     from passes.builds.batch import Batch, Listener
     from passes.builds.config import Config
-    from passes.builds.rows import Summary
+    from passes.reports.summary import Summary
 else:
     Listener = Any
 
@@ -144,77 +145,15 @@ class Init(Standalone):
 
     def run(self, say: Say = silent) -> Text:
         from passes.builds.sources import IN_FOLDERS
-        from passes.commands.places import CannotWrite
 
         path = Path("passes.toml")
         if path.exists() and not self.force:
             raise WrongUsage(f"{path}: exists already (use --force to overwrite it)")
         models = sorted(one for one in Path().rglob("*") if one.suffix in IN_FOLDERS)
-        try:
+        with writing(path):
             path.write_text(example(models), encoding="utf-8")
-        except OSError as error:
-            raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from error
-        number = "1 model" if len(models) == 1 else f"{len(models)} models"
+        number = count(len(models), "model")
         return Text(f"wrote {path} ({number} below this folder); `passes run` builds them")
-
-
-_TEXT = """\
-# What `passes run` does. Paths are relative to this file. Every key is explained in docs/build.md.
-
-# Files, folders, or patterns; ** matches any folders.
-models = [{models}]
-
-# {{stem}}, {{name}} and {{suffix}} are of the model's file, {{folder}} is its folder below the one
-# that all models are in, {{opset}} the opset of the outcome.
-output = "build/{{folder}}/{{name}}"
-
-# The pipeline that is run unless `passes run PIPELINE` names another.
-pipeline = "default"
-
-# Processes that work at a time.
-jobs = 2
-
-# A line of JSON for each model.
-results = "build/results.jsonl"
-
-# What fails the build: by default all but written and unchanged of written, unchanged, incomplete,
-# refused, unverified, mismatch, invalid, usage, time, memory, died.
-# fail-on = ["mismatch", "invalid", "usage", "time", "memory", "died"]
-
-# Seconds and MiB that one model may take.
-time-limit = 600
-# memory-limit = 4096
-
-# Whether a model is not written, and ends as incomplete, if a loop stays that the pipeline is to
-# rewrite.
-# strict = true
-
-# Symbolic dims that are fixed, or equal to another one, in the models that have them.
-# dims = {{batch = 1, T = "time"}}
-
-[pipelines]
-# A list of commands: names, or tables with their options. `passes COMMAND --help` explains these.
-default = ["optimize"]
-# portable = [
-#   {{command = "convert", opset = 17}},
-#   {{command = "optimize", target = "loop-only", max-nodes = 5000}},
-# ]
-
-[verify]
-# Seconds that the verification of one model may take.
-budget = 60
-# executor = "both"
-# seed = 0
-# Prove each outcome, too, and write none without a proof of that scope: all, sizes or summation.
-# prove = true
-# require-proof = "summation"
-
-# Some models, another way; the last entry that matches counts.
-# [[overrides]]
-# models = ["models/large/*"]
-# pipeline = "portable"
-# verify = {{budget = 300}}
-"""
 
 
 def example(models: Sequence[Path]) -> str:
@@ -227,4 +166,5 @@ def example(models: Sequence[Path]) -> str:
     ]
     # a string of JSON is one of TOML
     quoted = [json.dumps(one, ensure_ascii=False) for one in patterns or ["models/**/*.onnx"]]
-    return _TEXT.format(models=", ".join(quoted))
+    text = (resources.files("passes.builds") / "example.toml").read_text(encoding="utf-8")
+    return text.replace("models = []", f"models = [{', '.join(quoted)}]", 1)

@@ -123,10 +123,10 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
 
     def _one(self, say: Say) -> Iterator[Output]:
         """What is shown of one target, and of the outcome, if it is made."""
-        from passes.builds.report_file import ReportFile
+        from passes.reports.report_file import ReportFile
         from passes.session import loaded
         from passes.targets.culprits import save
-        from passes.targets.findings import Checked
+        from passes.targets.findings import TargetFindings
 
         model, found = path_of(self.model), self.run(say)
 
@@ -140,7 +140,9 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         yield Output(text, files if fixing else {**files, "html": page})
         if self.save_culprits is not None:
             written = save(
-                loaded(model)[0], Checked(found.target, found.findings), Path(self.save_culprits)
+                loaded(model)[0],
+                TargetFindings(found.target, found.findings),
+                Path(self.save_culprits),
             )
             yield Output("\n".join(f"wrote {path}" for path in written))
         if fixing:
@@ -152,8 +154,8 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
 
     def _fixed(self, model: Path, found: TargetCheck, say: Say) -> Iterator[Output]:
         """What is shown of the outcome of the remedies, which is verified and checked."""
-        from passes.builds.report_file import Ran, ReportFile
         from passes.commands.task import Task, perform
+        from passes.reports.report_file import Ran, ReportFile
         from passes.session import loaded
         from passes.targets.findings import check
         from passes.targets.profile import load
@@ -214,7 +216,7 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
 
     def _advice(self, found: TargetCheck) -> list[str]:
         """What to run next, or what is left after that."""
-        from passes.targets.finding import verdict
+        from passes.targets.findings import verdict
 
         if not found.planned:
             return []

@@ -87,8 +87,8 @@ class Verify(Comparing, Reporting, Paged, Standalone):
         return Checked.of(self._verified(*_both(self.before, self.after), say))
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        from passes.builds.report_file import ReportFile
         from passes.reports.report import Checked, Report, Size
+        from passes.reports.report_file import ReportFile
 
         before, after = path_of(self.before), path_of(self.after)
         old, new = _both(before, after)

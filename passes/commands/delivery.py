@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.commands.declaring import Declared, Help, Place, option
 from passes.commands.standalone import Output, Say
-from passes.errors import FAILED, INTERRUPTED, WrongUsage
+from passes.errors import INTERRUPTED, WrongUsage, writing
 
 if TYPE_CHECKING:
-    from passes.builds.batch import Batch, Engine
+    from passes.builds.batch import Batch
     from passes.builds.pool import Limits
+    from passes.builds.worker import Engine
 
 _DASK = "dask://"
 CLI, API = frozenset({"cli"}), frozenset({"api"})
@@ -114,7 +115,7 @@ class Working(Paged):
 
     def shown(self, batch: Batch, say: Say, *, verbose: bool) -> Iterator[Output]:
         """Run a batch: what is shown of each model, and at the end."""
-        from passes.builds.rows import Summary
+        from passes.reports.summary import Summary
 
         summary = Summary(batch.failing)
         try:
@@ -132,12 +133,8 @@ class Working(Paged):
             return
         yield Output("" if self.quiet else summary.to_text())
         if self.markdown is not None:
-            try:
-                with open(self.markdown, "a", encoding="utf-8") as file:
-                    file.write(summary.to_markdown())
-            except OSError as error:
-                sentence = f"{self.markdown}: cannot be written ({error.strerror})"
-                yield Output(failure=sentence, exit_code=FAILED)
+            with writing(self.markdown), open(self.markdown, "a", encoding="utf-8") as file:
+                file.write(summary.to_markdown())
         text = "\n".join(summary.annotations()) if self.github else ""
         yield Output(text, exit_code=summary.exit_code)
 

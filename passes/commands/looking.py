@@ -20,7 +20,7 @@ from passes.commands.standalone import Output, Say, Standalone, Text, TheModel, 
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.inspection.inspecting import Wanted
+    from passes.inspection.inspecting import WantedGroups
     from passes.inspection.inspection import Inspection
     from passes.inspection.lowest import Lowest
     from passes.support.operators import Operators
@@ -119,12 +119,12 @@ class Inspect(Converting, Reporting, Standalone):
         model = path_of(self.model)
         return [*map(Path, found([model]))] if model.is_dir() else [model]
 
-    def _wanted(self, most: int | None = None, *, every_rule: bool = True) -> Wanted:
-        from passes.inspection.inspecting import Wanted
+    def _wanted(self, most: int | None = None, *, every_rule: bool = True) -> WantedGroups:
+        from passes.inspection.inspecting import WantedGroups
 
-        return Wanted(self.loops, self.op, self.rule, self.code, self.depth, most, every_rule)
+        return WantedGroups(self.loops, self.op, self.rule, self.code, self.depth, most, every_rule)
 
-    def _looked(self, model: Source, wanted: Wanted) -> Inspection:
+    def _looked(self, model: Source, wanted: WantedGroups) -> Inspection:
         from passes.inspection.inspecting import inspect_model
 
         asked, release = self.asked()
@@ -167,7 +167,7 @@ class List(Standalone):
 
     def run(self, say: Say = silent) -> Text:
         from passes.engine.plugins import load_rules
-        from passes.reports.columns import aligned
+        from passes.reports.words import aligned
 
         rules = sorted(load_rules().items())
         return Text("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))

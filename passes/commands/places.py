@@ -8,14 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from passes.commands.declaring import Place
-from passes.errors import BadModel, PassesError, WrongUsage
+from passes.errors import BadModel, CannotWrite, WrongUsage, writing
 
 #: What stands for stdin or stdout in place of a path.
 DASH = "-"
-
-
-class CannotWrite(PassesError):
-    """A file cannot be written."""
 
 
 class InTheWay(WrongUsage):
@@ -38,7 +34,7 @@ def check_reports(places: Sequence[Place | None], others: Sequence[Path]) -> Non
 
 
 def _check_report(json: Path, others: Sequence[Path]) -> None:
-    try:
+    with writing(json):
         with suppress(FileNotFoundError):
             json.stat()  # a link that leads to itself
         if any(is_same(json, other) for other in others):
@@ -52,8 +48,6 @@ def _check_report(json: Path, others: Sequence[Path]) -> None:
         for other in others:
             with suppress(BadModel):  # it is none, or that is told when it is loaded
                 refuse_weights(other, [json])
-    except OSError as error:
-        raise CannotWrite(f"{json}: cannot be written ({error.strerror})") from error
 
 
 def refuse_weights(model: Path, written: Sequence[Path]) -> None:
@@ -68,14 +62,12 @@ def refuse_weights(model: Path, written: Sequence[Path]) -> None:
     from passes.ir.model import Model
 
     for path in written:
-        try:
+        with writing(path):
             if not path.exists() or is_same(path, model):
                 continue
             files = external_files(Model.load(model).proto, model.parent)
             if any(is_same(path, file) for file in files):
                 raise InTheWay(f"{path}: holds weights of {model}, which would be lost")
-        except OSError as error:
-            raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def refuse_same(target: Path, kept: Sequence[str]) -> None:

@@ -194,10 +194,10 @@ class Stream(_Writing):
             WrongUsage: there is no such dim, input or output.
         """
         from passes.streaming.stream import streamed
-        from passes.streaming.streamer import Wanted
+        from passes.streaming.streamer import WantedStates
 
         each = self.each or self.frames == States.every
-        wanted = Wanted(self.naming, self.chunk, each, bool(self.initial))
+        wanted = WantedStates(self.naming, self.chunk, each, bool(self.initial))
         states = self.states or {}
         return streamed(self.model, self.axis, self.loop, states, wanted, self._judge())
 

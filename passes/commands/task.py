@@ -7,37 +7,20 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from passes.choices import DEFAULT_OPSET
 from passes.commands.pipeline import Pipeline
 from passes.commands.places import refuse_same, refuse_weights
-from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError
+from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, End, PassesError
 
 if TYPE_CHECKING:
     from passes.measuring.measured import Measured
     from passes.not_produced import Disagreement
     from passes.reports.report import Report
     from passes.session import Progress, Result
-    from passes.targets.findings import Checked
-
-
-class End(StrEnum):
-    """The end of the work on a model."""
-
-    WRITTEN = "written"
-    UNCHANGED = "unchanged"
-    INCOMPLETE = "incomplete"
-    REFUSED = "refused"
-    UNVERIFIED = "unverified"
-    MISMATCH = "mismatch"
-    INVALID = "invalid"
-    USAGE = "usage"
-    TIME = "time"
-    MEMORY = "memory"
-    DIED = "died"
+    from passes.targets.findings import TargetFindings
 
 
 #: The ends after which something can be done next.
@@ -204,7 +187,7 @@ def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | No
         return not_measured(sides, f"{error}")
 
 
-def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
+def _unfit(result: Result, pipeline: Pipeline) -> list[TargetFindings]:
     """Return the findings in the outcome at the targets of the pipeline."""
     from passes.session import loaded
     from passes.targets.findings import check

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, is_loop
 from passes.ir.selection import NothingMatches, matches
-from passes.loops.alike import Alike, alike
+from passes.loops.alike import AlikeGroup, alike
 from passes.loops.form import LoopForm
 from passes.loops.parts import Collected, Scanned
 from passes.onnxruntime.releases import Release
@@ -42,9 +42,13 @@ from passes.session import Source, loaded
 from passes.types.signature import describe_type
 from passes.types.value_types import INFERRED
 
+_MADE_UP = re.compile(rf"{INFERRED}\d+")
+#: The schedules whose rules are asked unless all of them are to be.
+_MAIN = ("raise", "unroll", "optimize")
+
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedGroups:
     """The groups to look into, all by default.
 
     `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
@@ -65,7 +69,7 @@ class Wanted:
         """The rules that are asked. Raises UnknownRule where there is none of that name."""
         if self.rule is not None:
             return [rule(self.rule).name]
-        return all_rules() if self.every_rule or self.code is not None else main_rules()
+        return rules_of(SCHEDULES if self.every_rule or self.code is not None else _MAIN)
 
     def of(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
         """Return those of the answers that are wanted."""
@@ -82,7 +86,7 @@ def inspect_model(
     asked: int | None,
     options: RuleOptions,
     release: Release | None = None,
-    wanted: Wanted | None = None,
+    wanted: WantedGroups | None = None,
 ) -> Inspection:
     """Return the loops and Ifs of a model, with the answers of the rules.
 
@@ -95,7 +99,7 @@ def inspect_model(
         NothingMatches: a pattern of paths matches none.
         UnknownRule: there is no such rule.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or WantedGroups()
     rules = wanted.rules
     check_known(asked)
     model, survey = loaded(source)
@@ -103,8 +107,8 @@ def inspect_model(
     reached = loadable(model, asked, release)
     check_reachable(model, reached, release)
     tree = alike(model) if model.has_bodies else ()
-    found = replace(_overview(model, tree), file=file, notes=tuple(survey.notes))
-    rows = _rows(tree)
+    rows = [row for top in tree for row in top.walk()]
+    found = replace(_overview(model, rows), file=file, notes=tuple(survey.notes))
     shown = _shown(rows, wanted)
     kept = list(shown)[: wanted.most]
     target, places = target_opset(model, reached), [shown[at].first for at in kept]
@@ -115,9 +119,8 @@ def inspect_model(
     }
     if wanted.by_answer:
         kept = [at for at in kept if answers[at]]
-    positions = {at: position for position, at in enumerate(kept)}
     groups = tuple(
-        group_of(model, shown[at], _above(rows, positions, at), answers[at]) for at in kept
+        group_of(model, shown[at], above, answers[at]) for at, above in _kept(rows, kept)
     )
     left_out = 0 if wanted.by_answer else len(shown) - len(kept)
     found = replace(found, groups=groups, left_out=left_out)
@@ -125,42 +128,32 @@ def inspect_model(
     return replace(found, advice=advice, next=advice[0].command if advice else "")
 
 
-def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
-    """Return the groups of a tree in order, each with the position of the one above it, or -1."""
-    rows: list[tuple[Alike, int]] = []
-
-    def enter(groups: Sequence[Alike], above: int) -> None:
-        for group in groups:
-            rows.append((group, above))
-            enter(group.inner, len(rows) - 1)
-
-    enter(tree, -1)
-    return rows
-
-
-def _above(rows: Sequence[tuple[Alike, int]], positions: Mapping[int, int], at: int) -> int:
-    """Return the new position of the nearest row above one that has a new position, or -1."""
-    above = rows[at][1]
-    while above >= 0 and above not in positions:
-        above = rows[above][1]
-    return positions.get(above, -1)
+def _kept(rows: Sequence[tuple[int, AlikeGroup]], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the positions of the rows that are kept, each with the number among these of the
+    nearest one above it, or -1."""
+    around: list[tuple[int, int]] = []
+    for at, (depth, _) in enumerate(rows):
+        while around and around[-1][0] >= depth:
+            around.pop()
+        if at in kept:
+            yield at, around[-1][1] if around else -1
+            around.append((depth, kept.index(at)))
 
 
-def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike]:
+def _shown(rows: Sequence[tuple[int, AlikeGroup]], wanted: WantedGroups) -> dict[int, AlikeGroup]:
     """Return the wanted groups, reduced to their wanted members, by position.
 
     Raises:
         NothingMatches: a pattern matches no path.
     """
-    paths = [path for group, _ in rows for path in group.paths]
+    paths = [path for _, group in rows for path in group.paths]
     for pattern in wanted.loops:
         if not any(matches(pattern, [path]) for path in paths):
             close = nearest(pattern, paths) if paths else "the model has no loop and no branch"
             raise NothingMatches(f"no loop or If has a path that matches {pattern!r}; {close}")
-    found, depths = {}, {-1: 0}
-    for at, (group, above) in enumerate(rows):
-        depths[at] = depths[above] + 1
-        if wanted.depth is not None and depths[at] > wanted.depth:
+    found = {}
+    for at, (depth, group) in enumerate(rows):
+        if wanted.depth is not None and depth >= wanted.depth:
             continue
         if wanted.op not in (None, op_of(group.first.node)):
             continue
@@ -170,7 +163,7 @@ def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike
             if not wanted.loops or any(matches(pattern, [path]) for pattern in wanted.loops)
         ]
         if members:
-            found[at] = group if len(members) == len(group.places) else Alike(tuple(members))
+            found[at] = group if len(members) == len(group.places) else AlikeGroup(tuple(members))
     return found
 
 
@@ -201,9 +194,8 @@ def next_steps(
     return [Advice(shlex.join(["passes", *command]))]
 
 
-def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
+def _overview(model: Model, rows: Sequence[tuple[int, AlikeGroup]]) -> Inspection:
     size = Size.of(model)
-    groups = [one for top in tree for _, one in top.walk()]
     return Inspection(
         schema_version=VERSION,
         file="",
@@ -211,7 +203,7 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
         ir_version=model.proto.ir_version,
         nodes=size.nodes,
         loops=size.loops,
-        loop_kinds=sum(is_loop(one.first.node) for one in groups),
+        loop_kinds=sum(is_loop(one.first.node) for _, one in rows),
         ifs=size.operators.get("If", 0),
         sequences=sum(size.operators.get(maker, 0) for maker in where(lambda row: row.makes)),
         functions=len(model.proto.functions),
@@ -219,18 +211,12 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
     )
 
 
-#: The schedules whose rules are asked unless all of them are to be.
-_MAIN = ("raise", "unroll", "optimize")
-
-
-def main_rules() -> list[str]:
-    """Return the rules of `upgrade`, `raise`, `unroll` and `optimize`."""
-    return [*UPGRADE.rules, *_names(_MAIN)]
-
-
-def all_rules() -> list[str]:
-    """Return the rules of all schedules."""
-    return [*UPGRADE.rules, *_names(SCHEDULES)]
+def rules_of(schedules: Iterable[str]) -> list[str]:
+    """Return the rules of `upgrade` and of schedules."""
+    names = dict.fromkeys(name for schedule in schedules for name in SCHEDULES[schedule].rules)
+    known = load_rules()
+    rest = [name for name in names if name in known and name not in UPGRADE.rules]
+    return [*UPGRADE.rules, *rest]
 
 
 def ask(
@@ -262,16 +248,7 @@ def ask(
     return {key: tuple(answers) for key, answers in found.items()}
 
 
-def _names(schedules: Iterable[str]) -> list[str]:
-    names = dict.fromkeys(name for schedule in schedules for name in SCHEDULES[schedule].rules)
-    known = load_rules()
-    return [name for name in names if name in known and name not in UPGRADE.rules]
-
-
-_MADE_UP = re.compile(rf"{INFERRED}\d+")
-
-
-def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) -> Group:
+def group_of(model: Model, alike: AlikeGroup, above: int, answers: Sequence[Answer]) -> Group:
     """Return the facts about a group, whose rules gave these answers.
 
     Raises:
@@ -295,7 +272,7 @@ def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) 
     return _looked_into(model, alike, group) if is_loop(first.node) else group
 
 
-def _looked_into(model: Model, alike: Alike, group: Group) -> Group:
+def _looked_into(model: Model, alike: AlikeGroup, group: Group) -> Group:
     (body,) = alike.first.scope.inner(alike.first.index)
     try:
         forms = [LoopForm.from_node(place.node, group.opset) for place in alike.places]

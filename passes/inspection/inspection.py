@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
+from passes.reports.json_values import document
 from passes.reports.report import Advice
 
 #: The version of the JSON file: a field may be added within it, none is removed or renamed.
@@ -22,6 +22,11 @@ class Value:
     name: str
     type: str
 
+    @property
+    def described(self) -> str:
+        """The type, of a slice with its axis and direction."""
+        return self.type
+
 
 @dataclass(frozen=True)
 class Slice(Value):
@@ -30,6 +35,11 @@ class Slice(Value):
 
     axis: int
     reversed: bool
+
+    @property
+    def described(self) -> str:
+        """The type, with the axis and the direction."""
+        return f"{self.type} (axis {self.axis}{', reversed' * self.reversed})"
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ class Inspection:
 
     def to_json(self) -> str:
         """Return the inspection as JSON, of the schema `passes/builds/inspect-1.schema.json`."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        return document(self)
 
     def to_text(self, *, verbose: bool = False, width: int = 100) -> str:
         """Return the inspection for people; `verbose` leaves nothing out."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.ir.versions import OLDEST_OPSET
+from passes.reports.json_values import document
 from passes.reports.report import Record
+from passes.reports.words import and_more
 from passes.session import Session, Source, loaded
 
 
@@ -33,8 +34,7 @@ class Step:
         shown = self.refusals if verbose else self.refusals[:1]
         lines = [f"{one.path} ({one.op}): {one.sentence} [{one.code}]" for one in shown]
         lines += filter(None, [self.failure])
-        if len(self.refusals) > len(shown):
-            lines[-1] += f" (and {len(self.refusals) - 1} more)"
+        lines[-1] += and_more(len(self.refusals) - len(shown))
         return "\n".join(f"  {self.opset}: {line}" for line in lines)
 
 
@@ -63,7 +63,7 @@ class Lowest:
         steps = [{"opset": one.opset, "goes": one.goes, **asdict(one)} for one in self.steps]
         report = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "executed": False}
         report["steps"] = steps
-        return json.dumps(report, indent=2, ensure_ascii=False, default=list) + "\n"
+        return document(report)
 
 
 def find_lowest(source: Source, options: RuleOptions) -> Lowest:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from passes.errors import count
-from passes.inspection.inspection import Answer, Group, Inspection, Slice, Value
+
+if TYPE_CHECKING:
+    from passes.inspection.inspection import Answer, Group, Inspection
 
 #: Groups from which on each is a line.
 _MANY = 8
@@ -91,7 +94,7 @@ def _summary(group: Group) -> Iterator[tuple[str, str]]:
         ("scans", group.scanned),
         ("collects", group.collected),
     ):
-        kinds = Counter(map(_kind, own)).items()
+        kinds = Counter(one.described for one in own).items()
         texts = ", ".join(f"{number} x {kind}" if number > 1 else kind for kind, number in kinds)
         values += [f"{what} {texts}"] if texts else []
     if group.captured:
@@ -114,7 +117,7 @@ def _details(group: Group) -> Iterator[tuple[str, str]]:
         ("reads", group.captured),
     )
     for what, values in parts:
-        yield what, ", ".join(f"{value.name} {_kind(value)}" for value in values)
+        yield what, ", ".join(f"{value.name} {value.described}" for value in values)
     yield "depend on each other", "; ".join(", ".join(one) for one in group.recurrences)
     if group.invariant_nodes:
         yield "the same in each iteration", count(group.invariant_nodes, "node")
@@ -122,13 +125,6 @@ def _details(group: Group) -> Iterator[tuple[str, str]]:
     for one in group.answers:
         refused = f"refuses, {one.sentence} [{one.code}]"
         yield one.rule, one.note if one.outcome == "rewrites" else refused
-
-
-def _kind(value: Value) -> str:
-    """Return a type, of a slice with its axis and direction."""
-    if not isinstance(value, Slice):
-        return value.type
-    return f"{value.type} (axis {value.axis}{', reversed' * value.reversed})"
 
 
 def _shortly(answer: Answer) -> str:

@@ -1,6 +1,11 @@
-"""Opset versions, and IR versions if named so, each called after what it introduced."""
+"""Versions: of opsets, and of IR if named so, by what each introduced; of installed tools."""
 
 from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
 
 #: IR version: models import opsets; older ones have none.
 OLDEST_IR_VERSION = 3
@@ -106,3 +111,24 @@ SOME_AXES = 18
 
 #: GroupNormalization has a scale for each channel, not for each group.
 SCALES_OF_CHANNELS = 21
+
+
+_TOOLS = {
+    "passes": "onnx-passes",
+    **{name: name for name in ("onnx", "onnxruntime", "numpy", "openvino", "tract")},
+}
+
+
+@cache
+def tools() -> Mapping[str, str]:
+    """The versions of Python, of this tool, and of what it runs on, as far as it is installed."""
+    found = {"python": platform.python_version()}
+    for name, distribution in _TOOLS.items():
+        try:
+            found[name] = metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            if name == "passes":
+                from passes import __version__
+
+                found[name] = __version__
+    return found

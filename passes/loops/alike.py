@@ -16,14 +16,14 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class AlikeGroup:
     """Loops, or Ifs, that differ in names and weights at most, in the order of the model.
 
     `inner` are the groups that have all their members in the bodies of these.
     """
 
     places: tuple[Place, ...]
-    inner: tuple[Alike, ...] = ()
+    inner: tuple[AlikeGroup, ...] = ()
 
     @property
     def first(self) -> Place:
@@ -40,14 +40,14 @@ class Alike:
         """A pattern that matches their paths, as `main/layers.*/rnn`; of one, its path."""
         return pattern_of(self.paths)
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Alike]]:
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, AlikeGroup]]:
         """Yield this group and those below it, each with its depth."""
         yield depth, self
         for group in self.inner:
             yield from group.walk(depth + 1)
 
 
-def alike(model: Model) -> tuple[Alike, ...]:
+def alike(model: Model) -> tuple[AlikeGroup, ...]:
     """Return the loops and Ifs of a model, functions included, in groups: each belongs to one.
 
     A group is below another if all its members are in bodies of members of that one; the groups
@@ -78,8 +78,8 @@ def alike(model: Model) -> tuple[Alike, ...]:
     for number, chain in above.items():
         below.setdefault(chain[-1] if chain else None, []).append(number)
 
-    def grow(number: int | None) -> tuple[Alike, ...]:
-        return tuple(Alike(tuple(places[one]), grow(one)) for one in below.get(number, ()))
+    def grow(number: int | None) -> tuple[AlikeGroup, ...]:
+        return tuple(AlikeGroup(tuple(places[one]), grow(one)) for one in below.get(number, ()))
 
     return grow(None)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from statistics import median, quantiles
 
-from passes.reports.columns import aligned
+from passes.reports.json_values import document
+from passes.reports.words import aligned, grouped
 
 #: From this exponent on, time grows faster than the sizes do.
 _FASTER = 1.25
@@ -53,6 +53,12 @@ class Row:
         """The time of the first model over that of another one, None if one of both failed."""
         first, other = self.timings[0], self.timings[model]
         return None if first.failure or other.failure else first.seconds / other.seconds
+
+    @property
+    def runs_in(self) -> str:
+        """The runtime with its version and threads."""
+        threads = "1 thread" if self.threads == 1 else "all threads"
+        return f"{self.runtime} {self.version}, {threads}"
 
     @property
     def where(self) -> str:
@@ -102,6 +108,11 @@ class Measured:
         times = f"{_number(first.seconds, unit)} -> {_number(last.seconds, unit)} {_UNITS[unit][1]}"
         return f"{times} in {row.where} ({_times(row.gain())})"
 
+    @property
+    def tables(self) -> list[tuple[str, Sequence[Row]]]:
+        """The rows of each runtime with its threads, by a title."""
+        return [(rows[0].runs_in, rows) for rows in grouped(self.rows, lambda row: row.runs_in)]
+
     def growth(self, runtime: str, threads: int, model: int) -> tuple[float, float] | None:
         """The seconds that one more step takes between the two largest lengths, and the exponent of
         the growth there; None if fewer than two lengths were measured."""
@@ -118,24 +129,19 @@ class Measured:
     def to_json(self) -> str:
         """The measurement as JSON."""
         told = {"schema_version": 1, **asdict(self), "line": self.line, "gain": self.gain}
-        return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        return document(told)
 
     def to_text(self) -> str:
         """A table for each runtime, then what is true of all, and the line that sums up."""
         lines = []
-        kinds = dict.fromkeys((row.runtime, row.version, row.threads) for row in self.rows)
-        for runtime, version, threads in kinds:
-            own = [row for row in self.rows if (row.runtime, row.threads) == (runtime, threads)]
-            lines.append(f"{runtime} {version}, {'1 thread' if threads == 1 else 'all threads'}")
+        for title, own in self.tables:
+            lines.append(title)
             if not all(one.failure for row in own for one in row.timings):
-                lines += aligned([self._titles(own), *(self._cells(row) for row in own)])
+                lines += aligned([[*own[0].sizes, *self.files], *(self._cells(row) for row in own)])
             lines += self._below(own)
         sizes = [megabytes(size) for size in self.bytes]
         lines.append(f"file {' -> '.join(sizes)}")
         return "\n".join([*lines, self.line])
-
-    def _titles(self, rows: Sequence[Row]) -> list[str]:
-        return [*rows[0].sizes, *self.files]
 
     def _cells(self, row: Row) -> list[str]:
         cells = [f"{size}" for size in row.sizes.values()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.errors import BadModel, ChosenByCaller, DoesNotFit, WrongUsage, nearest
+from passes.errors import BadModel, ChosenByCaller, DoesNotFit, nearest
 from passes.ir.external_data import external_files
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -29,7 +29,7 @@ from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.plans import ATTEMPTS, Plan
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.runtimes.executors import modules
+from passes.verify.runtimes.executors import UnknownRuntime, modules
 from passes.verify.runtimes.process import ProcessExecutor
 
 ONNXRUNTIME = "onnxruntime"
@@ -52,10 +52,6 @@ class Settings:
     runtimes: Sequence[str] = ()
     threads: Sequence[int] = (1,)
     budget: float = 60.0
-
-
-class UnknownRuntime(WrongUsage):
-    """There is no runtime of a name."""
 
 
 def installed() -> list[str]:

@@ -115,7 +115,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
     texts = {
         node.output[0]: node.input[0]
         for node in handed
-        if _shares(producers.get(node.input[0]) or _producer(site, node.input[0]))
+        if _shares(site, producers.get(node.input[0]), node.input[0])
     }
     author = Author.at(site)
     true = author.value(np.array(True), "true") if texts else ""
@@ -143,12 +143,9 @@ def _hands_on_text(site: Site, node: NodeProto) -> bool:
     return elem_type_of(known) == TensorProto.STRING
 
 
-def _producer(site: Site, name: str) -> NodeProto | None:
-    return site.model.producer(site.scope.owner, name)
-
-
-def _shares(producer: NodeProto | None) -> bool:
+def _shares(site: Site, producer: NodeProto | None, name: str) -> bool:
     """Return whether a value may be, or share the memory of, one that is computed elsewhere."""
+    producer = producer or site.model.producer(site.scope.owner, name)
     return producer is None or traits_of(producer).hands_on
 
 

@@ -23,7 +23,7 @@ from passes.ir.operators import FunctionKey, called_key, function_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
 from passes.operators.element_types import (
-    Need,
+    TypeNeed,
     held_types,
     needs_of,
     output_types_and_needs,
@@ -94,7 +94,7 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
     owner = site.scope.owner
     gone = [owner.node[position] for position in sorted({site.place.index, *edit.covered})]
 
-    def had(*, surely: bool = False) -> Iterator[Need]:
+    def had(*, surely: bool = False) -> Iterator[TypeNeed]:
         for nodes in ([*edit.context, *gone], [site.node]):  # whose bodies may be new
             scope = _Scope(site.opset, known, functions, calls_count=True, surely=surely)
             yield from scope.needs(nodes)
@@ -138,11 +138,11 @@ class _Scope:
         """The type of a value, 0 where it is unknown."""
         return self.types[name] if name in self.types else self.outer(name)
 
-    def needs(self, nodes: Iterable[NodeProto]) -> frozenset[Need]:
+    def needs(self, nodes: Iterable[NodeProto]) -> frozenset[TypeNeed]:
         """The needs of nodes, in their bodies too."""
         return frozenset(need for node in nodes for need in self.read(node))
 
-    def read(self, node: NodeProto) -> frozenset[Need]:
+    def read(self, node: NodeProto) -> frozenset[TypeNeed]:
         """The needs of a node; the types of its outputs are known from then on."""
         inputs = [self.of(name) if name else 0 for name in node.input]
         if function := self.functions.get(called_key(node)):
@@ -170,7 +170,7 @@ class _Scope:
 
     def _of_call(
         self, function: FunctionProto, call: NodeProto, inputs: Sequence[int]
-    ) -> tuple[Sequence[int], frozenset[Need]]:
+    ) -> tuple[Sequence[int], frozenset[TypeNeed]]:
         """The output types of a call of a function of the model, and the needs of its nodes."""
         given = {one.name: one for one in (*function.attribute_proto, *call.attribute)}
         opset = next((one.version for one in function.opset_import if not one.domain), self.opset)
@@ -238,7 +238,7 @@ class _Fitting:
     kept: frozenset[tuple[str, int, bool]]
     runs: bool
 
-    def objects(self, need: Need) -> bool:
+    def objects(self, need: TypeNeed) -> bool:
         """Return whether another form is required."""
         if (need.op, need.elem_type, False) in self.kept:
             return False
@@ -246,13 +246,13 @@ class _Fitting:
             return False
         return not need.is_lacked or self.runs
 
-    def may_lack(self, need: Need) -> bool:
+    def may_lack(self, need: TypeNeed) -> bool:
         """Return whether a kernel may be missing: a model of an older opset is for whatever runs
         it, unless a release of onnxruntime was named."""
         site = self.site
         return need.is_lacked and site.target < site.opset and not site.options.for_onnxruntime
 
-    def refusal(self, node: NodeProto, need: Need) -> Refused:
+    def refusal(self, node: NodeProto, need: TypeNeed) -> Refused:
         """Return the refusal if there is none."""
         name = TensorProto.DataType.Name(need.elem_type).lower()
         opset = self.site.target
@@ -293,7 +293,7 @@ class _Level:
         idle = self.narrow.difference(results, scoping.all_reads(written))
         return [node for node in written if idle.isdisjoint(node.output)]
 
-    def _around(self, node: NodeProto, needs: Sequence[Need]) -> None:
+    def _around(self, node: NodeProto, needs: Sequence[TypeNeed]) -> None:
         """Write a node whose bodies have needs; its own have no other form."""
         for need in needs:
             if need.op == op_of(node) and not self.fitting.may_lack(need):
@@ -305,7 +305,7 @@ class _Level:
             replace_all(graph.node, level.fitted(list(graph.node), scoping.output_names(graph)))
         self.author.adopt([copy])
 
-    def _through(self, node: NodeProto, needs: Sequence[Need]) -> None:
+    def _through(self, node: NodeProto, needs: Sequence[TypeNeed]) -> None:
         """Write a node with wider types in place of those that it does not support."""
         known = signature(op_of(node), self.scope.opset)
         assert known is not None

@@ -17,7 +17,7 @@ BATCH_AXES = {X: 1, LENGTHS: 0, INITIAL_H: 1, INITIAL_C: 1}
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-class Operands(NamedTuple):
+class CellInputs(NamedTuple):
     """The names of the inputs of a node, "" for each that it omits."""
 
     x: str
@@ -30,7 +30,7 @@ class Operands(NamedTuple):
     peepholes: str
 
     @classmethod
-    def of(cls, node: NodeProto) -> Operands:
+    def of(cls, node: NodeProto) -> CellInputs:
         """The operands of a node of a recurrent operator."""
         return cls._make([*node.input, *[""] * len(cls._fields)][: len(cls._fields)])
 

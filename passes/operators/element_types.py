@@ -171,7 +171,7 @@ def _does_the_same_wider(op_type: str, elem_type: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Need:
+class TypeNeed:
     """A type for a type variable of an operator that its schema does not allow, or for which
     some onnxruntime lacks a kernel."""
 
@@ -187,7 +187,7 @@ class Need:
 
 def output_types_and_needs(
     node: NodeProto, opset: int, inputs: Sequence[int]
-) -> tuple[Sequence[int], frozenset[Need]]:
+) -> tuple[Sequence[int], frozenset[TypeNeed]]:
     """The output types of a node without bodies, 0 where they are unknown, and its needs."""
     op = op_of(node)
     declared = declared_type(node) if node.attribute or op == "ConstantOfShape" else 0
@@ -197,7 +197,7 @@ def output_types_and_needs(
 @cache
 def _output_types_and_needs(
     op_type: str, opset: int, inputs: tuple[int, ...], declared: int, count: int
-) -> tuple[Sequence[int], frozenset[Need]]:
+) -> tuple[Sequence[int], frozenset[TypeNeed]]:
     known = signature(op_type, opset)
     if known is None:
         return [0] * count, frozenset()
@@ -221,7 +221,7 @@ def _output_types_and_needs(
 
 def needs_of(
     op_type: str, opset: int, inputs: Sequence[int], outputs: Sequence[int]
-) -> frozenset[Need]:
+) -> frozenset[TypeNeed]:
     """The needs of a node, by the types of its inputs and outputs, 0 for those
     that are unknown; what is no tensor, a sequence, has none."""
     known = signature(op_type, opset)
@@ -230,7 +230,7 @@ def needs_of(
     pairs = [(known.input(position), elem_type) for position, elem_type in enumerate(inputs)]
     pairs += [(known.output(position), elem_type) for position, elem_type in enumerate(outputs)]
     return frozenset(
-        Need(op_type, formal, elem_type)
+        TypeNeed(op_type, formal, elem_type)
         for formal, elem_type in pairs
         if formal is not None and formal.valid and elem_type and not formal.runs(elem_type)
     )

@@ -1,34 +1,32 @@
-"""The report of a command, as data, as text and as JSON."""
+"""The report of a command, as data."""
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from passes.choices import LIFTED_BY, Lifts
-from passes.engine.rounds import Refusal, Rewritten
 from passes.engine.site import TOO_OLD
 from passes.errors import count
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of
-from passes.loops.alike import pattern_of
 from passes.measuring.measured import Measured
 from passes.proving.proof import Proof
+from passes.reports.json_values import document
+from passes.reports.words import and_more
 from passes.rule import Edit
-from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Tried, Verification
 from passes.writing.purposes import Extra
 
+if TYPE_CHECKING:
+    from passes.engine.rounds import Refusal, Rewritten
+
 Outcome = Literal["rewritten", "refused"]
-#: Lines of a short report that say what no case reached.
-_FEW_UNREACHED = 3
 #: The codes of rewrites that were made and left out: none vouches for it, the outcome is no model.
 NOT_VERIFIED, INVALID = "not-verified", "invalid-outcome"
 #: The codes of what applies and is not done.
@@ -38,8 +36,10 @@ _IN_TURN = "carries"
 #: Codes that tell nothing of a loop, unless a newer opset helps.
 _OF_NO_USE = frozenset({TOO_OLD, "not-worth-it", "nothing-to-move"})
 _LOOPS = frozenset({"Loop", "Scan"})
-#: A name in a sentence.
-_NAME = re.compile("'[^']*'")
+
+Confidence = Literal["measured", "stated", "source", "inferred"]
+#: What becomes of a node that a target does not take as it is.
+Otherwise = Literal["refuses", "answers wrongly"]
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Checked:
             verification.reason,
             {name: tally.compared for name, tally in tallies},
             {name: tally.crossed for name, tally in tallies if tally.crossed},
-            _as_json(verification.errors.absolute),
-            _as_json(verification.errors.relative),
-            _as_json(verification.errors.ulp),
+            _finite(verification.errors.absolute),
+            _finite(verification.errors.relative),
+            _finite(verification.errors.ulp),
             verification.errors.alike.name.lower(),
             verification.cut,
             verification.notes,
@@ -89,27 +89,32 @@ class Checked:
             seconds=round(verification.seconds, 3),
         )
 
-    def __str__(self) -> str:
-        cases = [
-            f"{count} {'case' if count == 1 else 'cases'} in {name}"
-            for name, count in self.compared.items()
-            if count
-        ]
+    @property
+    def summary(self) -> str:
+        """What was compared, and how alike it is, or why it is not verified."""
+        if self.verdict != "verified" or (not any(self.compared.values()) and not self.crossed):
+            return self.reason
+        cases = [f"{count(n, 'case')} in {name}" for name, n in self.compared.items() if n]
         cases += [
-            f"{count} with the new model in {name}, the original in reference"
-            for name, count in self.crossed.items()
+            f"{n} with the new model in {name}, the original in reference"
+            for name, n in self.crossed.items()
         ]
-        if self.verdict == "mismatch":
-            return f"differs: {self.reason}"
-        if self.verdict != "verified":
-            return f"{self.verdict} ({self.reason})"
-        if not cases:
-            return f"verified: {self.reason}"
-        exact = {"bits": ", bit-equal", "values": ", equal but for signs of zero"}.get(
-            self.alike, ""
-        )
+        exact = {"bits": ", bit-equal", "values": ", equal but for signs of zero"}
         where = f", at {self.same_as}, which is equal" if self.same_as else ""
-        return f"verified: {', '.join(cases)}{exact}{where}"
+        return f"{', '.join(cases)}{exact.get(self.alike, '')}{where}"
+
+    def __str__(self) -> str:
+        match self.verdict:
+            case "verified":
+                return f"verified: {self.summary}"
+            case "mismatch":
+                return f"differs: {self.reason}"
+        return f"{self.verdict} ({self.reason})"
+
+
+def _finite(error: float) -> float:
+    """An error as JSON can hold it: the difference of doubles may be infinite."""
+    return min(float(error), sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -220,6 +225,38 @@ class Size:
         return cls(operators.total(), loops, dict(sorted(operators.items())))
 
 
+def summed(records: Iterable[Record]) -> list[Extra]:
+    """The extra nodes of all records, summed for each purpose."""
+    extras: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        for extra in record.extras:
+            extras[extra.purpose, extra.option] += extra.nodes
+    return [Extra(number, *purpose) for purpose, number in extras.items()]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a target does not accept, at the `path` of a node, value or function: a `code`
+    for its kind, a `sentence`, the consequence there, and how certain that is."""
+
+    code: str
+    path: str
+    op: str
+    sentence: str
+    confidence: Confidence = "stated"
+    otherwise: Otherwise = "refuses"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """The same for findings that differ in their places only."""
+        return (self.code, self.op, self.sentence)
+
+    @property
+    def folder(self) -> str:
+        """The path without its last part."""
+        return self.path.rpartition("/")[0]
+
+
 @dataclass(frozen=True)
 class Advice:
     """A command line to try next, its effect, as far as that was tried, and how many times as fast
@@ -264,7 +301,7 @@ class Report:
     command: str
     file: str
     opsets: tuple[int, int]
-    sizes: tuple[Size, Size]
+    sizes: Sequence[Size]
     records: Sequence[Record] = ()
     checked: Checked | None = None
     failure: str = ""
@@ -308,9 +345,8 @@ class Report:
     def refusal(self) -> str:
         """The first refusal that keeps the outcome from being produced, as a sentence."""
         first, *more = [record for record in self.refusals if not record.optional]
-        others = f" (and {len(more)} more)" if more else ""
-        place = ": ".join(part for part in (self.file, first.path) if part)
-        return f"{place}: {first.sentence} [{first.code}]{others}"
+        place = ": ".join(filter(None, (self.file, first.path)))
+        return f"{place}: {first.sentence} [{first.code}]{and_more(len(more))}"
 
     @property
     def unchanged(self) -> bool:
@@ -320,164 +356,27 @@ class Report:
         same = same and self.sizes[0] == self.sizes[1] and not self.bound
         return same and not self.records and not self.failure
 
-    def to_json(self) -> str:
-        """The report as JSON; the same model and options give the same text."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False, default=_plain) + "\n"
-
-    def to_text(self, *, verbose: bool = False, written: str = "") -> str:
-        """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite; then
-        what was `written`, and what to do next."""
-        lines = [self._headline(), *(f"  note: {note}" for note in self.notes)]
-        lines += [f"  bound: {one}" for one in self.bound]
-        lines += _rewrite_lines(self.records) if verbose else _summary_lines(self.records)
-        lines += _step_lines(self.records)
-        lines += _refusal_lines(self.refusals if verbose else self.telling, verbose)
-        lines += [f"  in the way: {line}" for line in described(self.findings)]
-        if self.checked is not None:
-            lines.append(f"  whole model {self.checked}")
-            lines += [f"          note: {note}" for note in self.checked.notes]
-            lines += _unreached_lines(self.checked.unreached, verbose)
-            if self.checked.not_run:
-                lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
-        if self.proof is not None:
-            lines.append(f"  {self.proof.line}")
-            lines += [f"          {one}" for one in self.proof.rests_on if verbose]
-        if self.measured is not None:
-            lines.append(f"  {self.measured.line}")
-        return "\n".join([*lines, *filter(None, [written]), *map(str, self.advice)])
-
-    def _headline(self) -> str:
-        before, after = self.opsets
-        name = self.file or "model"
-        if self.unchanged and self.command != "verify":
-            because = f", it is at opset {before}" if self.command == "upgrade" else ""
-            return f"{name}: nothing to do{because}"
-        if self.command == "verify":
-            return f"{name}: opset {before}, against opset {after}"
-        parts = [f"opset {_change(before, after)}"]
-        if self.ir_versions[0] != self.ir_versions[1]:
-            parts.append(f"IR version {_change(*self.ir_versions)}")
-        return f"{name}: {', '.join(parts)}, {self._sizes()}"
-
-    def _sizes(self) -> str:
-        kinds = [
+    @property
+    def numbers(self) -> list[tuple[str, Sequence[int]]]:
+        """The nodes, loops and different operators before and after, each with its noun."""
+        return [
             ("node", [size.nodes for size in self.sizes]),
             ("loop", [size.loops for size in self.sizes]),
             ("operator", [len(size.operators) for size in self.sizes]),
         ]
-        return ", ".join(
-            f"{_change(before, after)} {kind}{'s' * (after != 1)}"
-            for kind, (before, after) in kinds
-        )
 
+    @property
+    def extras(self) -> list[Extra]:
+        """The nodes that a shorter rewrite would do without, summed for each purpose."""
+        return summed(self.records)
 
-def _change(before: int, after: int) -> str:
-    return f"{before}" if before == after else f"{before} -> {after}"
+    def to_json(self) -> str:
+        """The report as JSON; the same model and options give the same text."""
+        return document(self)
 
+    def to_text(self, *, verbose: bool = False, written: str = "") -> str:
+        """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite; then
+        what was `written`, and what to do next."""
+        from passes.reports.text import text_of
 
-def _unreached_lines(unreached: Sequence[str], verbose: bool) -> list[str]:
-    """Return lines on events of the original that no case reached; in short unless `verbose`."""
-    shown = unreached if verbose else unreached[:_FEW_UNREACHED]
-    more = len(unreached) - len(shown)
-    lines = [f"          not tested: {place}" for place in shown]
-    if more:
-        lines[-1] += f" (and {more} more)"
-    return lines
-
-
-def _rewrite_lines(records: Sequence[Record]) -> list[str]:
-    """A rewrite, how it was verified, and what its extra nodes are for."""
-    lines = []
-    for record in records:
-        if record.outcome == "rewritten" and record.rule != "opset":
-            lines.append(f"  {record.rule}: {record.path} ({record.op}), {record.note}")
-            lines += [f"          {text}" for text in (record.checked, *record.extras) if text]
-    return lines
-
-
-def _summary_lines(records: Sequence[Record]) -> list[str]:
-    """Return a line for each rule and loop, followed by the purposes of extra nodes."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        if record.outcome == "rewritten" and record.rule != "opset":
-            groups.setdefault((record.rule, record.loop), []).append(record)
-    alike: dict[tuple[str, str], list[str]] = {}
-    for (rule, loop), group in groups.items():
-        path, done = _group_line(loop, group)
-        alike.setdefault((rule, done), []).append(path)
-    lines = [f"  {rule}: {places_of(paths)}{done}" for (rule, done), paths in alike.items()]
-    lines += [f"  {extra}" for extra in summed(records)]
-    regrouped = {record.loop for record in records if record.regroups}
-    if regrouped:
-        places = count(len(regrouped), "loop")
-        lines.append(f"  sums of floats are regrouped in {places} (--keep-order keeps the order)")
-    return lines
-
-
-def places_of(paths: Sequence[str]) -> str:
-    """A path, or the number of several and a pattern that they match."""
-    return f"{len(paths)} x {pattern_of(paths)}" if len(paths) > 1 else paths[0]
-
-
-def summed(records: Sequence[Record]) -> list[Extra]:
-    """The extra nodes of all records, summed for each purpose."""
-    extras: Counter[tuple[str, str]] = Counter()
-    for record in records:
-        for extra in record.extras:
-            extras[extra.purpose, extra.option] += extra.nodes
-    return [Extra(count, *purpose) for purpose, count in extras.items()]
-
-
-def _group_line(loop: str, group: Sequence[Record]) -> tuple[str, str]:
-    """Return the path of what a rule rewrote in a loop, and what it did there."""
-    first, *others = group
-    path = loop if others else first.path
-    if not others:
-        done = f" ({first.op}), {first.note}"
-    elif all(record.path == loop for record in group):
-        done = f" ({first.op}), {len(group)} times"
-    else:
-        done = f", {len(group)} nodes"
-    verdicts = Counter(record.checked.verdict for record in group if record.checked is not None)
-    if len(verdicts) < 2:
-        return path, done + "".join(f"; {verdict}" for verdict in verdicts)
-    return path, f"{done}; " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
-
-
-def _refusal_lines(refusals: Sequence[Record], verbose: bool) -> list[str]:
-    """A refusal; those of one code, rule and loop are one unless it is `verbose`, and those of
-    several rules or loops whose sentences differ in names alone."""
-    groups: dict[tuple[str | int, ...], list[Record]] = {}
-    more: dict[int, str] = {}
-    for number, record in enumerate(refusals):
-        key = (number,) if verbose else (record.rule, record.loop, record.code)
-        groups.setdefault(key, []).append(record)
-    alike: dict[tuple[str | int, ...], list[Record]] = {}
-    for number, (first, *others) in enumerate(groups.values()):
-        same = (first.code, first.op, len(others))
-        alike.setdefault((*same, number * verbose, _NAME.sub("", first.sentence)), []).append(first)
-        more[id(first)] = f" (and {len(others)} more)" if others else ""
-    return [
-        f"  refused {places_of([*dict.fromkeys(one.path for one in equal)])} ({equal[0].op}): "
-        f"{pattern_of([one.sentence for one in equal])}{more[id(equal[0])]} "
-        f"[rule {', '.join(dict.fromkeys(one.rule for one in equal))}, code {equal[0].code}]"
-        for equal in alike.values()
-    ]
-
-
-def _step_lines(records: Sequence[Record]) -> list[str]:
-    counted = Counter(
-        record.note
-        for record in records
-        if record.outcome == "rewritten" and record.rule == "opset"
-    )
-    return [f"  opset: {count} x {note}" for note, count in sorted(counted.items())]
-
-
-def _as_json(error: float) -> float:
-    """Return an error as JSON can hold it: the difference of doubles may be infinite."""
-    return min(float(error), sys.float_info.max)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
+        return text_of(self, verbose, written)

@@ -15,7 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.not_produced import Disagreement
-from passes.operators.cells import RECURRENT, Operands
+from passes.operators.cells import RECURRENT, CellInputs
 from passes.streaming.observed import sizes_of
 from passes.streaming.plan import Plan
 from passes.types import signature
@@ -105,7 +105,7 @@ class Judge:
 
 def _has_lengths(node: NodeProto) -> bool:
     """Return whether a node reads the lengths of rows."""
-    return op_of(node) in RECURRENT and bool(Operands.of(node).lengths)
+    return op_of(node) in RECURRENT and bool(CellInputs.of(node).lengths)
 
 
 @dataclass

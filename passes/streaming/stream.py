@@ -42,7 +42,7 @@ from passes.streaming.plan import (
     State,
 )
 from passes.streaming.states import inputs_of, states_of
-from passes.streaming.streamer import Streamer, Wanted
+from passes.streaming.streamer import Streamer, WantedStates
 from passes.types.value_types import dims_of
 
 assert frame_by_frame  # it registers the rules of operators, as with_states does
@@ -51,7 +51,12 @@ _Dim = TensorShapeProto.Dimension
 
 
 def streamed(
-    model: Source, axis: str, loop: str, states: Mapping[str, str], wanted: Wanted, judge: Judge
+    model: Source,
+    axis: str,
+    loop: str,
+    states: Mapping[str, str],
+    wanted: WantedStates,
+    judge: Judge,
 ) -> Streamed:
     """A model that runs a chunk of any number of frames, whose states are inputs and outputs.
 

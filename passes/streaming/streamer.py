@@ -74,7 +74,7 @@ NAMING = ("{}", "new_{}")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedStates:
     """What is wanted of a model: `naming` are the names of new states, as input and as output, with
     `{}` for that of the value. `chunk`: the number of frames of all chunks, if it is fixed. `each`:
     states after each frame become outputs. `initial`: a model of its own may compute what states
@@ -99,7 +99,7 @@ class Streamer:
         time: str,
         inputs: Mapping[str, Frames],
         seen: Observed,
-        wanted: Wanted,
+        wanted: WantedStates,
         later: int = 0,
     ) -> None:
         self.graph, self.seen, self.wanted = model.proto.graph, seen, wanted

@@ -13,7 +13,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import changed, copied
 from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.loops.form import Collected, LoopForm
-from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, Operands, X
+from passes.operators.cells import INITIAL_H, LENGTHS, RECURRENT, CellInputs, X
 from passes.streaming.frame_by_frame import END
 from passes.streaming.plan import Flow, Frames, Reason
 from passes.streaming.streamer import Slot, Streamer, streamed
@@ -36,7 +36,7 @@ def _recurrent(node: NodeProto, at: Streamer) -> Sequence[Flow]:
     direction = text(node, "direction", "forward")
     how = "backwards" if direction == "reverse" else "in both directions"
     at.need(direction == "forward", Reason.BACKWARDS, f"reads the sequence {how}")
-    inputs = [*Operands.of(node)]
+    inputs = [*CellInputs.of(node)]
     outputs = with_all_outputs(node, at.author.fresh)
     counted = "reads lengths of rows (sequence_lens) that depend on time"
     at.need(at.flows.get(inputs[LENGTHS]) is None, Reason.LENGTHS, counted)

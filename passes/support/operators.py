@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
-from passes.reports.columns import aligned
-from passes.reports.json_values import as_json
+from passes.reports.json_values import document
+from passes.reports.words import aligned
 
 #: The version of the JSON file: a field may be added within it, none is removed or renamed.
 VERSION = 1
@@ -79,7 +79,7 @@ class Operators:
 
     def to_json(self) -> str:
         """All of it as JSON, of the schema `passes/builds/operators-1.schema.json`."""
-        return as_json(asdict(self), indent=2) + "\n"
+        return document(self)
 
     def to_text(self, *, whole: bool = False) -> str:
         """A line for each operator, or the `whole` that is known of each."""

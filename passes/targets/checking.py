@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from passes.commands.pipeline import Pipeline
-from passes.reports.json_values import as_json
-from passes.targets.finding import Finding, described, verdict
+from passes.reports.json_values import document
+from passes.reports.report import Finding
+from passes.reports.text import described
+from passes.reports.words import aligned
+from passes.targets.findings import verdict
 from passes.targets.remedies import Remedy, RemedyKind
 
 #: What a remedy of each kind demands.
@@ -78,7 +81,7 @@ class TargetCheck:
             ]
             report["left"] = [asdict(finding) for finding in self.left]
             report["missing"] = list(self.missing)
-        return as_json(report, indent=2) + "\n"
+        return document(report)
 
 
 def _told(remedy: Remedy, more: str = "") -> str:
@@ -94,15 +97,12 @@ class Matrix:
 
     def to_text(self) -> str:
         """A line for each target: the findings by kind, with their counts."""
-        from passes.reports.columns import aligned
-
         rows = [[name, _counts(found)] for name, found in self.targets.items()]
         return "\n".join([f"{self.file}:", *aligned(rows)])
 
     def to_json(self) -> str:
         """The findings by target."""
-        targets = {name: [*map(asdict, found)] for name, found in self.targets.items()}
-        return as_json({"file": self.file, "targets": targets}, indent=2) + "\n"
+        return document(self)
 
 
 def _counts(findings: Sequence[Finding]) -> str:

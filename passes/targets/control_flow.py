@@ -15,9 +15,9 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
+from passes.reports.report import Finding
 from passes.rule import Site
-from passes.targets.finding import Finding
-from passes.targets.profile import Agreement, LoopSupport, Profile
+from passes.targets.profile import BranchAgreement, LoopSupport, Profile
 from passes.types.value_types import Dim, dims_of
 
 
@@ -62,7 +62,7 @@ def _name(value: object) -> str:
     return str(getattr(value, "name", value))
 
 
-def _agree(one: TypeProto | None, other: TypeProto | None, agreement: Agreement) -> bool:
+def _agree(one: TypeProto | None, other: TypeProto | None, agreement: BranchAgreement) -> bool:
     """Return whether two types are known to agree so far."""
     if agreement == "any":
         return True

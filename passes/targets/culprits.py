@@ -17,7 +17,7 @@ from passes.ir.model import Model
 from passes.ir.places import imports_of
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
-from passes.targets.findings import Checked
+from passes.targets.findings import TargetFindings
 
 #: Bytes of a constant that is kept as one; a larger one becomes an input.
 _SMALL = 1 << 16
@@ -27,7 +27,7 @@ class CannotWriteCulprits(PassesError):
     """The folder of culprits cannot be written."""
 
 
-def culprits(model: Model, checked: Checked) -> Iterator[tuple[str, ModelProto]]:
+def culprits(model: Model, checked: TargetFindings) -> Iterator[tuple[str, ModelProto]]:
     """For the first node of each kind of finding, a file name and a model of that node alone: what
     it reads are inputs, or constants where they are small. One whose values have unknown types is
     left out."""
@@ -46,7 +46,7 @@ def culprits(model: Model, checked: Checked) -> Iterator[tuple[str, ModelProto]]
                 yield f"{name}-{number}.onnx", found
 
 
-def save(model: Model, checked: Checked, folder: Path) -> list[Path]:
+def save(model: Model, checked: TargetFindings, folder: Path) -> list[Path]:
     """Write them to a folder, which is made.
 
     Raises:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from onnx import TypeProto, ValueInfoProto
 
+from passes.errors import count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import CONTROL_FLOW, HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.operators.table import TRAITS
+from passes.reports.report import Finding
 from passes.targets import control_flow, operators
-from passes.targets.finding import Finding, verdict
 from passes.targets.profile import Profile
 from passes.types.value_types import dims_of, shapes_below
 
@@ -23,7 +24,7 @@ _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optiona
 
 
 @dataclass(frozen=True)
-class Checked:
+class TargetFindings:
     """The findings of a model at a target, in the order of the graph."""
 
     target: str
@@ -38,7 +39,12 @@ class Checked:
         return verdict(len(self.findings), self.target)
 
 
-def check(model: Model, profile: Profile) -> Checked:
+def verdict(number: int, target: str) -> str:
+    """Return whether a model fits a target, where so many things are in the way."""
+    return f"{count(number, 'problem')} on {target}" if number else f"fits {target}"
+
+
+def check(model: Model, profile: Profile) -> TargetFindings:
     """Return the findings of a valid model at a target."""
     findings = [*_of_model(model, profile), *_of_values(model, profile)]
     called = {(plain_domain(one.domain), one.name) for one in model.proto.functions}
@@ -46,7 +52,7 @@ def check(model: Model, profile: Profile) -> Checked:
         domain, name, _ = called_key(place.node)
         if (domain, name) not in called:  # of what is called, each node is looked at
             findings += _of_node(model, place, profile)
-    return Checked(profile.name, findings)
+    return TargetFindings(profile.name, findings)
 
 
 def _of_model(model: Model, profile: Profile) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
 from passes.operators.cells import RECURRENT
-from passes.targets.finding import Finding
+from passes.reports.report import Finding
 from passes.targets.profile import OperatorSupport, Profile
 from passes.types.value_types import elem_type_of, element
 
@@ -143,7 +143,8 @@ def _attributes(node: NodeProto, version: int) -> Iterator[tuple[str, str | int]
             values[name] = helper.get_attribute_value(declared.default_value)
     except (onnx.defs.SchemaError, ValueError):
         pass  # an operator without a document has no defaults
-    values |= {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    for given in node.attribute:  # None: callers of the function choose it
+        values[given.name] = None if given.ref_attr_name else helper.get_attribute_value(given)
     for name, value in values.items():
         listed = isinstance(value, list) and all(isinstance(one, bytes) for one in value)
         for one in dict.fromkeys(value) if isinstance(value, list) and listed else [value]:

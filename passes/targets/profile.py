@@ -7,106 +7,25 @@ read in its `source`, or `inferred`. What a profile does not mention is taken.
 from __future__ import annotations
 
 import tomllib
-import types
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from passes.builds.toml_lines import line_of
 from passes.choices import Target
+from passes.commands.toml_lines import line_of
 from passes.errors import WrongUsage, nearest
 from passes.onnxruntime.releases import release_of
-from passes.targets.finding import Confidence, Otherwise
-
-_WORDS: Mapping[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a string",
-}
-
-
-class Unreadable(ValueError):
-    """Data that is not what it should be; `where` is the path of the key, `sentence` what is
-    wrong with it."""
-
-    def __init__(self, where: Sequence[str | int], sentence: str) -> None:
-        super().__init__(": ".join(filter(None, (".".join(map(str, where)), sentence))))
-        self.where, self.sentence = tuple(where), sentence
-
-
-def read(kind: Any, value: Any, where: tuple[str | int, ...] = ()) -> Any:
-    """Return the value converted to a type; hyphens in keys correspond to underscores in names of
-    fields.
-
-    Raises:
-        Unreadable: a key is unknown or missing, or a value is of another type.
-    """
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return value
-    if origin in (types.UnionType, typing.Union):
-        return _one_of(arguments, value, where)
-    if origin is typing.Literal:
-        if value not in arguments:
-            raise Unreadable(where, f"is {value!r}, not one of {', '.join(map(str, arguments))}")
-        return value
-    if origin is Mapping:
-        _check(isinstance(value, dict), value, "a table", where)
-        return {key: read(arguments[1], one, (*where, key)) for key, one in value.items()}
-    if origin is Sequence:
-        _check(isinstance(value, list), value, "a list", where)
-        return tuple(read(arguments[0], one, (*where, at)) for at, one in enumerate(value))
-    if is_dataclass(kind):
-        return _object(kind, value, where)
-    plain = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-    _check(plain and (kind is bool or not isinstance(value, bool)), value, _WORDS[kind], where)
-    return kind(value)
-
-
-def _one_of(kinds: Sequence[Any], value: Any, where: tuple[str | int, ...]) -> Any:
-    for kind in kinds:
-        if kind is type(None):
-            continue
-        try:
-            return read(kind, value, where)
-        except Unreadable as error:
-            last = error
-    raise last
-
-
-def _object(kind: Any, value: Any, where: tuple[str | int, ...]) -> Any:
-    _check(isinstance(value, dict), value, "a table", where)
-    hints = typing.get_type_hints(kind)
-    known = {one.name.strip("_").replace("_", "-"): one for one in fields(kind)}
-    values = {}
-    for key, one in value.items():
-        if key not in known:
-            near = nearest(key, sorted(known))
-            raise Unreadable((*where, key), f"there is no key {key!r}; {near}")
-        name = known[key].name
-        values[name] = read(hints[name], one, (*where, key))
-    for key, declared in known.items():
-        required = declared.default is MISSING and declared.default_factory is MISSING
-        if required and declared.name not in values:
-            raise Unreadable(where, f"has no {key!r}")
-    return kind(**values)
-
-
-def _check(right: bool, value: Any, words: str, where: tuple[str | int, ...]) -> None:
-    if not right:
-        raise Unreadable(where, f"is {value!r}, not {words}")
-
+from passes.reports.json_values import Unreadable, read_as
+from passes.reports.report import Confidence, Otherwise
 
 _RELEASE = "onnxruntime=="
 #: Operators that every reader of models folds or passes on.
 _NO_KERNELS = frozenset({"Constant", "Identity"})
 #: Which values of several branches or iterations have to agree.
-Agreement = Literal["any", "same rank", "same shape"]
+BranchAgreement = Literal["any", "same rank", "same shape"]
 
 
 class BadProfile(WrongUsage):
@@ -166,7 +85,7 @@ class IfSupport:
     an If with a constant condition is accepted in any case."""
 
     taken: bool = True
-    branches: Agreement = "any"
+    branches: BranchAgreement = "any"
     constant: bool = False
     sequences: bool = True
     confidence: Confidence = "stated"
@@ -186,7 +105,7 @@ class LoopSupport:
     )
     most_trips: int | None = None
     otherwise: Otherwise = "refuses"
-    carried: Agreement = "any"
+    carried: BranchAgreement = "any"
     collected: Literal["any", "static", "padded"] = "any"
     sequences: bool = True
     captures: bool = True
@@ -326,13 +245,18 @@ def parsed(text: str, file: str) -> Profile:
     except tomllib.TOMLDecodeError as error:
         raise BadProfile(f"{file}: is no TOML: {error}") from error
     try:
-        profile: Profile = read(Profile, table)
+        profile: Profile = read_as(Profile, table, spelled=_key)
     except Unreadable as error:
         line = line_of(text, error.where)
         place = f"{file}:{line}" if line else file
         raise BadProfile(f"{place}: {error}") from error
     _check_names(profile, text, file)
     return profile
+
+
+def _key(name: str) -> str:
+    """The key of a field in a file."""
+    return name.strip("_").replace("_", "-")
 
 
 def _check_names(profile: Profile, text: str, file: str) -> None:

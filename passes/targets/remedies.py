@@ -20,7 +20,7 @@ from passes.ir.model import Model
 from passes.operators.cells import RECURRENT
 from passes.reports.advice import foreseen
 from passes.targets.deciding import deciding
-from passes.targets.findings import Checked, check
+from passes.targets.findings import TargetFindings, check
 from passes.targets.profile import Profile
 from passes.types.value_types import dims_of
 
@@ -78,7 +78,7 @@ class Remedies:
     `exact`, and the others that would clear more; `missing` are values that only the user knows."""
 
     taken: Sequence[Remedy]
-    left: Checked
+    left: TargetFindings
     offered: Sequence[Remedy] = ()
     missing: Sequence[str] = ()
 
@@ -88,7 +88,7 @@ class _State:
     """A model on its way, with what is in the way of it; `bound`: some of its inputs are."""
 
     model: Model
-    checked: Checked
+    checked: TargetFindings
     bound: bool
 
     @classmethod
@@ -261,7 +261,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     return None if made is None else _State.of(made, profile, state.bound)
 
 
-def _cleared(before: Checked, after: Checked) -> dict[str, int]:
+def _cleared(before: TargetFindings, after: TargetFindings) -> dict[str, int]:
     """Return the number of cleared findings for each code."""
     counts = [
         {code: sum(one.code == code for one in side.findings) for code in _codes(before)}
@@ -271,7 +271,7 @@ def _cleared(before: Checked, after: Checked) -> dict[str, int]:
     return {code: count for code, count in fewer.items() if count > 0}
 
 
-def _codes(checked: Checked) -> list[str]:
+def _codes(checked: TargetFindings) -> list[str]:
     return list(dict.fromkeys(finding.code for finding in checked.findings))
 
 

@@ -17,13 +17,13 @@ from onnx import (
 from passes.ir import scope as scoping
 from passes.ir.operators import called_key, function_key
 from passes.ir.scope import Key, Place
-from passes.types.type_tables import Table, Tables, inferred, look_up, tabulate
+from passes.types.type_tables import Tables, TypeTable, inferred, look_up, tabulate
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
 _HIDDEN = "not.to.be.inferred"  # a domain without schemas
 
 
-def infer_functions(model: ModelProto, tables: dict[Key, Table]) -> None:
+def infer_functions(model: ModelProto, tables: dict[Key, TypeTable]) -> None:
     """Types inside functions, from what their calls pass, callers before callees."""
     calls = _calls(model)
     callers = {

@@ -14,7 +14,7 @@ from passes.ir.protos import with_initializers
 from passes.ir.scope import Key, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
-from passes.types.type_tables import Table, Tables, every_scope, inferred, look_up, tabulate
+from passes.types.type_tables import Tables, TypeTable, every_scope, inferred, look_up, tabulate
 from passes.types.value_types import Dims, is_static, shapes_below
 
 _LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
@@ -47,7 +47,7 @@ class ValueTypes:
     @cached_property
     def _by_scope(self) -> Tables:
         light = light_model(self.model)
-        tables: dict[Key, Table] = {}
+        tables: dict[Key, TypeTable] = {}
         tabulate(inferred(light), "main", 0, tables)
         infer_functions(light, tables)
         return tables

@@ -16,7 +16,7 @@ from passes.types.value_types import elem_type_of, is_known, tensor_type
 
 
 @dataclass
-class Table:
+class TypeTable:
     """The types of what one scope defines, by name; they are read on demand."""
 
     graph: GraphProto
@@ -70,7 +70,7 @@ class Table:
         return scoping.defined(self.graph)
 
 
-Tables = Mapping[Key, Table]
+Tables = Mapping[Key, TypeTable]
 
 
 def look_up(tables: Tables, scope: Scope, name: str) -> TypeProto | None:
@@ -81,10 +81,10 @@ def look_up(tables: Tables, scope: Scope, name: str) -> TypeProto | None:
     return None
 
 
-def tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, Table]) -> None:
+def tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, TypeTable]) -> None:
     for scope in every_scope(Scope(path, (position,), model.graph)):
         assert isinstance(scope.owner, GraphProto)
-        tables[scope.key] = Table(scope.owner)
+        tables[scope.key] = TypeTable(scope.owner)
 
 
 def every_scope(scope: Scope) -> Iterator[Scope]:

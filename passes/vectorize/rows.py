@@ -21,7 +21,7 @@ from passes.ir.constants import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.names import Names
 from passes.ir.protos import replace_all
-from passes.types.type_tables import Table, inferred
+from passes.types.type_tables import TypeTable, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
 
@@ -64,7 +64,7 @@ def prepare(
     types: dict[str, TypeProto] = {}
     for graph in scoping.graphs_below(inferred(alone).graph):
         assert isinstance(graph, GraphProto)
-        types.update(Table(graph).known)
+        types.update(TypeTable(graph).known)
     graph = alone.graph
     fixed = ((name, one) for name, one in captured.items() if isinstance(one, TensorProto))
     constants = {name: numpy_helper.to_array(one) for name, one in fixed} | _constants(graph)

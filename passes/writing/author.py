@@ -24,7 +24,7 @@ from passes.ir.live import live
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.operators.folding import MOST_ELEMENTS
-from passes.rule import Site
+from passes.rule import Edit, Site
 from passes.writing.purposes import Extra, Purpose
 from passes.writing.spelling import Array, Writer, content
 
@@ -74,6 +74,11 @@ class Author(Writer):
             yield
         finally:
             self._purpose = around
+
+    def edit(self, note: str, nodes: Iterable[NodeProto] | None = None) -> Edit:
+        """The Edit of these nodes, by default all that were written, with the constants."""
+        made = tuple(self.nodes if nodes is None else nodes)
+        return Edit(made, tuple(self.constants), note=note, extras=self.extras(made))
 
     def extras(self, nodes: Iterable[NodeProto]) -> tuple[Extra, ...]:
         """Return the number of these nodes, and of those in their bodies, for each purpose."""

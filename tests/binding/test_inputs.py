@@ -17,11 +17,11 @@ from passes.__main__ import app
 from passes.binding.dims import UnknownDim
 from passes.binding.inputs import CannotBind, UnknownInput, parsed_shape
 from passes.binding.values import parsed
-from passes.builds.report_file import Ran
-from passes.builds.rows import Row
 from passes.commands.rewriting import Hoist, Lower
 from passes.errors import USAGE, WrongUsage
 from passes.reports.json_values import as_json
+from passes.reports.report_file import Ran
+from passes.reports.summary import Row
 from passes.testing import as_model
 from passes.types.signature import describe
 

@@ -16,13 +16,13 @@ import pytest
 from passes.builds.batch import Batch, local
 from passes.builds.cache import BadCache, Cache
 from passes.builds.pool import Ended, Limits
-from passes.builds.rows import Row, Summary
 from passes.builds.sources import SameOutput
-from passes.builds.work import Work
+from passes.builds.worker import Work
 from passes.commands.pipeline import Pipeline
-from passes.commands.places import CannotWrite, InTheWay
-from passes.commands.task import End, Task
-from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
+from passes.commands.places import InTheWay
+from passes.commands.task import Task
+from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, CannotWrite, End
+from passes.reports.summary import Row, Summary
 from passes.testing import as_model
 from tests.written import changed
 

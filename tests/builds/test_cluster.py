@@ -19,9 +19,10 @@ pytest.importorskip("distributed")
 from passes.builds.batch import Batch, local
 from passes.builds.cluster import NoCluster, connected
 from passes.builds.pool import Limits
-from passes.builds.rows import Row
 from passes.commands.pipeline import Pipeline
-from passes.commands.task import End, Task
+from passes.commands.task import Task
+from passes.errors import End
+from passes.reports.summary import Row
 from passes.testing import as_model
 from tests.builds.test_batch import NEGATED
 from tests.written import changed

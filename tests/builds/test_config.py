@@ -15,7 +15,7 @@ from passes.builds.config import BadConfig
 from passes.builds.pool import Limits
 from passes.commands.building import example
 from passes.commands.rewriting import Optimize, Simplify, Upgrade
-from passes.commands.task import End
+from passes.errors import End
 
 FULL = """\
 models = ["models/**/*.onnx"]

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from passes.builds.pool import Ended, Limits, Pool
-from passes.commands.task import End
+from passes.errors import End
 
 WORKER = "tests.builds.fake_worker"
 NO_LIMITS = Limits()

@@ -116,3 +116,26 @@ def test_element_type_of_an_input(complaint: Complaint) -> None:
         f"main: input 'x' has element type 99, which the installed onnx {onnx.__version__} does "
         "not know"
     )
+
+
+def test_texts_are_utf_8(complaint: Complaint) -> None:
+    """But those of operators of other domains, which keep bytes in them."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "my" : 1]>
+        g (string[1] x, float[2,2] m) => (string[1] y, float[2,2] n, float[2,2] o)
+          <string[1] k = {"key"}> {
+          c = Constant <value = bool {1}> ()
+          y = Where (c, x, k)
+          n = Einsum <equation = "ij->ji"> (m)
+          o = my.Packed <content = "key"> (m)
+        }
+    """)
+    model.graph.node[3].attribute[0].s = b"\xff\xfe"
+    assert "UTF" not in complaint(model)
+    model.graph.node[2].attribute[0].s = b"ij->j\xff"
+    assert (
+        complaint(model)
+        == "main/einsum_2: attribute equation holds b'ij->j\\xff', which is no UTF-8"
+    )
+    model.graph.initializer[0].string_data[0] = b"k\xe9y"
+    assert complaint(model) == "main: initializer 'k' holds b'k\\xe9y', which is no UTF-8"

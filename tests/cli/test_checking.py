@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from passes.__main__ import app
-from passes.builds import schemas
 from passes.errors import DONE, NOT_PRODUCED, USAGE
+from passes.reports.json_values import schema_of
+from passes.reports.report_file import ReportFile
 from passes.testing import as_model
 from tests.targets.test_findings import CALLED, SUM, WHILE
 from tests.written import changed
@@ -154,7 +155,7 @@ def test_strict_ends_with_the_check() -> None:
         "1 problem on npu, and --strict was given; `passes check` names what clears it\n"
     )
     report = json.loads(Path("report.json").read_text())
-    jsonschema.validate(report, schemas.report())
+    jsonschema.validate(report, schema_of(ReportFile))
     assert [one["code"] for one in report["findings"]] == ["operator"]
     assert run(*arguments)[0] == DONE
 

@@ -12,13 +12,13 @@ from onnx import ModelProto, parser
 
 import passes
 from passes import Inspection
-from passes.builds import schemas
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.errors import BadModel
-from passes.inspection.inspecting import Wanted, inspect_model
+from passes.inspection.inspecting import WantedGroups, inspect_model
 from passes.inspection.inspection import Answer, Group, Slice, Value
 from passes.ir.selection import NothingMatches
+from passes.reports.json_values import schema_of
 from passes.session import Session
 from passes.testing import as_model
 
@@ -64,13 +64,13 @@ LAYERS = """
 
 
 def inspected(
-    model: ModelProto | str, opset: int | None = 16, wanted: Wanted | None = None
+    model: ModelProto | str, opset: int | None = 16, wanted: WantedGroups | None = None
 ) -> Inspection:
     proto = as_model(model)
     before = proto.SerializeToString()
     found = inspect_model(proto, opset, RuleOptions(), wanted=wanted)
     assert proto.SerializeToString() == before
-    jsonschema.validate(json.loads(found.to_json()), schemas.schema_of(Inspection))
+    jsonschema.validate(json.loads(found.to_json()), schema_of(Inspection))
     return found
 
 
@@ -188,19 +188,19 @@ def test_loops_of_the_same_name_each_have_their_own_answers() -> None:
 
 
 def test_filters() -> None:
-    def patterns(wanted: Wanted) -> list[tuple[str, int]]:
+    def patterns(wanted: WantedGroups) -> list[tuple[str, int]]:
         return [(one.pattern, one.above) for one in inspected(LAYERS, wanted=wanted).groups]
 
-    assert patterns(Wanted(loops=["main/layer_1*"])) == [("main/layer_1_rnn", -1)]
-    assert patterns(Wanted(op="Loop")) == [("main/pick.then_branch/again", -1)]
-    assert patterns(Wanted(depth=1)) == [("main/layer_*_rnn", -1), ("main/pick", -1)]
-    assert patterns(Wanted(code="trip-count-not-static")) == [("main/layer_*_rnn", -1)]
-    found = inspected(LAYERS, wanted=Wanted(rule="unroll"))
+    assert patterns(WantedGroups(loops=["main/layer_1*"])) == [("main/layer_1_rnn", -1)]
+    assert patterns(WantedGroups(op="Loop")) == [("main/pick.then_branch/again", -1)]
+    assert patterns(WantedGroups(depth=1)) == [("main/layer_*_rnn", -1), ("main/pick", -1)]
+    assert patterns(WantedGroups(code="trip-count-not-static")) == [("main/layer_*_rnn", -1)]
+    found = inspected(LAYERS, wanted=WantedGroups(rule="unroll"))
     assert [[one.rule for one in group.answers] for group in found.groups] == [["unroll"]] * 2
-    found = inspected(LAYERS, wanted=Wanted(most=1))
+    found = inspected(LAYERS, wanted=WantedGroups(most=1))
     assert (len(found.groups), found.left_out) == (1, 2)
     with pytest.raises(NothingMatches, match="no loop or If has a path that matches 'main/x'"):
-        inspected(LAYERS, wanted=Wanted(loops=["main/x"]))
+        inspected(LAYERS, wanted=WantedGroups(loops=["main/x"]))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from onnx import parser
 
 import passes
 from passes.choices import RuleOptions
-from passes.inspection.inspecting import Wanted, inspect_model
+from passes.inspection.inspecting import WantedGroups, inspect_model
 from passes.inspection.inspection import Group, Inspection
 from passes.inspection.text import text_of
 from tests.inspection.test_inspecting import LAYERS
@@ -14,7 +14,7 @@ from tests.inspection.test_inspecting import LAYERS
 
 def shown(text: str, *, verbose: bool = False, every_rule: bool = False) -> str:
     model = parser.parse_model(text)
-    wanted = Wanted(every_rule=every_rule)
+    wanted = WantedGroups(every_rule=every_rule)
     return inspect_model(model, None, RuleOptions(), wanted=wanted).to_text(verbose=verbose)
 
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import defs, parser
 
 from passes.operators import cells
-from passes.operators.cells import ACTIVATIONS, RECURRENT, Operands
+from passes.operators.cells import ACTIVATIONS, RECURRENT, CellInputs
 
 INPUTS = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"]
 
@@ -56,4 +56,4 @@ def test_defaults_are_those_of_the_operator_of_the_same_name(name: str) -> None:
 
 def test_omitted_operands_are_empty() -> None:
     graph = parser.parse_graph("g (float[3,2,4] x) => () { y = GRU (x, w, r, , lengths) }")
-    assert Operands.of(graph.node[0]) == ("x", "w", "r", "", "lengths", "", "", "")
+    assert CellInputs.of(graph.node[0]) == ("x", "w", "r", "", "lengths", "", "", "")

@@ -54,6 +54,14 @@ SUM = """
           => (float[2] t, float[2] u) { t = Add (s, e) u = Identity (t) }> (h, x)
     }
 """
+CHOSEN_BY_CALLERS = """
+    <ir_version: 10, opset_import: ["" : 21, "my" : 1]>
+    g (float[3,1,2] x, float[1,8,2] w, float[1,8,2] r) => (float[3,1,1,2] y) {
+      y = my.lstm <way = "forward"> (x, w, r)
+    }
+    <opset_import: ["" : 21], domain: "my">
+    lstm <way> (x, w, r) => (y) { y = LSTM <hidden_size = 2, direction: string = @way> (x, w, r) }
+"""
 LSTM = """
     <ir_version: 10, opset_import: ["" : 21]>
     g (float[3,1,2] x, float[1,8,2] w, float[1,8,2] r) => (float[3,1,1,2] y) {
@@ -92,6 +100,7 @@ CALLED = """
         ("most-dims = 1", PLAIN, [("rank", "x", "2 dims"), ("rank", "y", "at most 1")]),
         ("functions = false", CALLED, [("function", "function my::twice", "model-local")]),
         ("refused = ['Add']", CALLED, [("operator", "twice", "the operator is not taken")]),
+        ("[operators.LSTM]\nattributes = {direction = ['forward']}", CHOSEN_BY_CALLERS, []),
         ("refused-types = ['float']", PLAIN, [("type", "main/neg_0", "element type float")]),
         ("[operators]\nAbs = {}", PLAIN, [("operator", "main/neg_0", "is not listed")]),
         ("[operators]\nNeg = {}", PLAIN, []),

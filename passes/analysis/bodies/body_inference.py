@@ -19,7 +19,7 @@ from passes.ir.places import imports_of, scopes
 from passes.ir.protos import drop_at
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
-from passes.types.type_tables import Table, inferred
+from passes.types.type_tables import TypeTable, inferred
 from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
@@ -107,7 +107,7 @@ class BodyInference:
         computed bounds has no known size, on no axis.
         """
         model = Model(inferred(self._model(carried)))
-        known = Table(model.proto.graph).known
+        known = TypeTable(model.proto.graph).known
         after = {state.body_output for state in self.form.carried}
         open_ = {name: dims for name in after if _is_open(dims := dims_of(known.get(name)))}
         if not open_:

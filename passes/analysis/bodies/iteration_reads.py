@@ -168,13 +168,13 @@ class _Finder:
         nodes = [self.form.body.node[position] for position in readers if position >= 0]
         if len(nodes) != len(readers):
             return  # it is an output of the body
-        if all(self._squeezes_axis(node, axis) for node in nodes):
+        if all(
+            op_of(node) == "Squeeze" and self.integers.numbers(node, 1, "axes") == [axis]
+            for node in nodes
+        ):
             yield from (
                 (position, node.output[0]) for position, node in zip(readers, nodes, strict=True)
             )
-
-    def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
-        return op_of(node) == "Squeeze" and self.integers.numbers(node, 1, "axes") == [axis]
 
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""

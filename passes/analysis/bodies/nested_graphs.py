@@ -166,7 +166,8 @@ class NestedGraph:
         if not elem_type:
             return 0
         dims = [dim if isinstance(dim, int) else 1 for dim in dims_of(known) or ()]
-        return int(np.prod(dims, dtype=np.int64)) * _item_size(elem_type)
+        item = int(helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
+        return int(np.prod(dims, dtype=np.int64)) * item
 
     @cached_property
     def known(self) -> Known:
@@ -208,7 +209,3 @@ def collects_strings(site: Site, form: LoopForm) -> bool:
     """
     outputs = (site.body_type_of("body", collected.body_output) for collected in form.collected)
     return form.kind is Kind.LOOP and TensorProto.STRING in map(elem_type_of, outputs)
-
-
-def _item_size(elem_type: int) -> int:
-    return int(helper.tensor_dtype_to_np_dtype(elem_type).itemsize)

@@ -121,9 +121,9 @@ def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return len(axes) == len(cuts)
 
 
-Check = Callable[[NodeProto, Sequence[Dims], Known], bool]
+FitCheck = Callable[[NodeProto, Sequence[Dims], Known], bool]
 #: What ops require of shapes beyond what their traits imply.
-_CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, FitCheck] = {
     "Clip": _clip,
     "CumSum": _summed,
     "Flatten": _axis,

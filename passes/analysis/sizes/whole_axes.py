@@ -44,7 +44,7 @@ def _forget_in_attributes(node: NodeProto) -> None:
 
 
 @dataclass(frozen=True)
-class Cut:
+class AxisCut:
     """An axis that a Slice names, with its bounds; None where they are unknown."""
 
     axis: int
@@ -72,7 +72,7 @@ class Cut:
 
 def cuts_of(
     node: NodeProto, numbers: Callable[[NodeProto, int, str], Sequence[int] | None]
-) -> list[Cut] | None:
+) -> list[AxisCut] | None:
     """The axes that a Slice names; None where they are unknown, or do not fit the bounds.
 
     `numbers` returns those of an input, or of the attribute that it was in older opsets.
@@ -88,10 +88,10 @@ def cuts_of(
     bounds = [[None] * len(axes) if found is None else found for found in (starts, ends, steps)]
     if any(len(found) != len(axes) for found in bounds):
         return None
-    return [Cut(axis, *found) for axis, *found in zip(axes, *bounds, strict=True)]
+    return [AxisCut(axis, *found) for axis, *found in zip(axes, *bounds, strict=True)]
 
 
-def _not_whole(cuts: Sequence[Cut]) -> list[int]:
+def _not_whole(cuts: Sequence[AxisCut]) -> list[int]:
     return [position for position, cut in enumerate(cuts) if not cut.is_whole]
 
 
@@ -106,7 +106,9 @@ def _cuts(node: NodeProto, fixed: Mapping[str, TensorProto | None]) -> list[Arra
     starts, ends, axes, *steps = known
     step = steps[0] if steps else np.ones_like(starts)
     arrays = (axes, starts, ends, step)
-    cut = _not_whole([Cut(*row) for row in zip(*(array.tolist() for array in arrays), strict=True)])
+    cut = _not_whole(
+        [AxisCut(*row) for row in zip(*(array.tolist() for array in arrays), strict=True)]
+    )
     return None if len(cut) == len(axes) else [array[cut] for array in (starts, ends, axes, step)]
 
 

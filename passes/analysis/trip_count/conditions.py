@@ -17,7 +17,7 @@ from passes.rule import Site
 
 
 @dataclass(frozen=True)
-class Conditions:
+class LoopConditions:
     """Reads conditions as they are seen from a scope.
 
     `given` is the condition that a body gets: it holds whenever the body runs.
@@ -28,12 +28,12 @@ class Conditions:
     given: str = ""
 
     @classmethod
-    def around(cls, site: Site) -> Conditions:
+    def around(cls, site: Site) -> LoopConditions:
         """Return the conditions before a loop; its body may use their names itself."""
         return cls(site.model, site.scope)
 
     @classmethod
-    def inside(cls, site: Site, form: LoopForm) -> Conditions:
+    def inside(cls, site: Site, form: LoopForm) -> LoopConditions:
         """Conditions in the body of a Loop."""
         assert form.condition is not None
         (scope,) = site.scope.inner(site.place.index)
@@ -60,14 +60,14 @@ class Conditions:
 def starts_always(site: Site, form: LoopForm) -> bool:
     """Return whether only the trip count can keep a loop from running: the initial condition
     holds."""
-    return form.condition is None or Conditions.around(site).always(form.condition.initial)
+    return form.condition is None or LoopConditions.around(site).always(form.condition.initial)
 
 
 def never_ends(site: Site, form: LoopForm) -> bool:
     """Return whether nothing that the body computes ends a loop before its trip count."""
     if form.condition is None:
         return True
-    return Conditions.inside(site, form).always(form.condition.body_output)
+    return LoopConditions.inside(site, form).always(form.condition.body_output)
 
 
 def ends_with_its_count(model: Model, scope: Scope, index: int, opset: int) -> bool:
@@ -75,6 +75,6 @@ def ends_with_its_count(model: Model, scope: Scope, index: int, opset: int) -> b
     form = LoopForm.from_node(scope.owner.node[index], opset)
     (body,) = scope.inner(index)
     assert form.condition is not None
-    starts = Conditions(model, scope).always(form.condition.initial)
-    inside = Conditions(model, body, form.condition.body_input)
+    starts = LoopConditions(model, scope).always(form.condition.initial)
+    inside = LoopConditions(model, body, form.condition.body_input)
     return starts and inside.always(form.condition.body_output)

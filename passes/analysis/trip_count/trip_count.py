@@ -297,9 +297,8 @@ def is_guarded_by_if(site: Site, form: LoopForm) -> bool:
         return False
     integers = Integers(site)
     sizes = [integers.size(scanned.tensor, scanned.axis) for scanned in form.scanned]
-    return any(
-        size is not None and size.at_least(least) for least in _least_sizes(site) for size in sizes
-    )
+    exceeded = [count for count, bound in _exceeding(site) if bound.at_least(0)]
+    return any(size is not None and size.at_least(least) for least in exceeded for size in sizes)
 
 
 def least_size(site: Site, tensor: str, axis: int) -> int:
@@ -315,11 +314,6 @@ def least_size(site: Site, tensor: str, axis: int) -> int:
         ),
         default=0,
     )
-
-
-def _least_sizes(site: Site) -> Iterator[Affine]:
-    """Numbers that are above 0 whenever the site runs."""
-    return (count for count, bound in _exceeding(site) if bound.at_least(0))
 
 
 def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:

@@ -17,6 +17,7 @@ from passes.errors import BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, set_metadata
+from passes.ir.versions import tools
 from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.judging import Executing, executed
@@ -25,7 +26,6 @@ from passes.proving.proof import Proof
 from passes.proving.prover import attempt
 from passes.proving.scope import Scope
 from passes.reports.json_values import as_json, read_as
-from passes.tools import tools
 
 VERSION = 1
 _TOOLS = ("passes", "onnx", "numpy")

@@ -26,7 +26,7 @@ from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.kernels import RANDOM, draws_anew, has_kernel, kernel_for
 from passes.verify.reference.machine import Frame, Kernel
-from passes.verify.reference.registry import Call
+from passes.verify.reference.registry import KernelCall
 from passes.verify.reference.value_types import element_dtype
 
 #: The operands that it moves; the kernel runs on term numbers.
@@ -127,7 +127,7 @@ class Operator:
         self.terms, self.node, self.evaluator, self.plain = terms, node, evaluator, plain
         self.domain, _, _ = called_key(node)
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
-        self.call = Call(node, evaluator.versions.get(self.domain, 1))
+        self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
         named = sorted(self.call.attributes.items())
         self.attributes = tuple((name, repr(value)) for name, value in named)
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from passes.builds.report_file import ReportFile
-from passes.builds.rows import Row, Summary, proof_of
-from passes.commands.places import CannotWrite
-from passes.commands.task import End
-from passes.reports.pages.page import page_of
-from passes.reports.pages.writing import as_batch_html, as_html, write
-
-_LOOKS = {
-    End.WRITTEN: "good",
-    End.UNCHANGED: "idle",
-    **dict.fromkeys((End.INCOMPLETE, End.REFUSED, End.UNVERIFIED), "refused"),
-}
+from passes.errors import writing
+from passes.reports.pages.page import page_of, verdict_of
+from passes.reports.pages.writing import as_html, filled, write
+from passes.reports.report_file import ReportFile
+from passes.reports.summary import Row, Summary
 
 
 @dataclass(frozen=True)
@@ -36,21 +28,12 @@ class Line:
     @property
     def look(self) -> str:
         """The class of its outcome in the style sheet."""
-        return _LOOKS.get(self.row.end, "bad")
+        return verdict_of(self.row.end)[0]
 
     @property
     def sentence(self) -> str:
         """Why it did not get there, without the model's path."""
         return self.row.error.removeprefix(f"{self.row.model}: ")
-
-
-@dataclass(frozen=True)
-class BatchPage:
-    """The page of a batch: its summary, how many models fail it, and the models."""
-
-    summary: Summary
-    failed: int
-    lines: Sequence[Line]
 
 
 @dataclass
@@ -78,22 +61,17 @@ class BatchPages:
             place = self.folder / _name(row.model)
             address = f"{quote(self.folder.name)}/{quote(place.name)}"
             back = f"../{quote(self.path.name)}"
-            try:
+            with writing(place):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 write(place, as_html(page_of(ReportFile.read(row.report)), back))
-            except OSError as error:
-                raise CannotWrite(f"{place}: cannot be written ({error.strerror})") from error
         self.lines.append(_line(row, address))
 
     def finish(self) -> None:
         """Write the page of the batch. Raises CannotWrite."""
         failing = self.summary.failing
         lines = sorted(self.lines, key=lambda line: (line.row.end not in failing, line.row.model))
-        page = BatchPage(self.summary, sum(line.row.end in failing for line in lines), lines)
-        try:
-            write(self.path, as_batch_html(page))
-        except OSError as error:
-            raise CannotWrite(f"{self.path}: cannot be written ({error.strerror})") from error
+        with writing(self.path):
+            write(self.path, filled("batch.html", {"summary": self.summary, "lines": lines}))
 
 
 def _name(model: str) -> str:
@@ -104,4 +82,4 @@ def _name(model: str) -> str:
 def _line(row: Row, address: str) -> Line:
     sizes = [one["nodes"] for one in row.report.get("sizes") or ()]
     nodes = (sizes[0], sizes[1] if row.output else -1) if sizes else (-1, -1)
-    return Line(replace(row, report={}), nodes, address, proof_of(row))
+    return Line(replace(row, report={}), nodes, address, row.proof)

@@ -10,7 +10,7 @@ from functools import cached_property
 from onnx import NodeProto
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.errors import BadModel
+from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -22,6 +22,7 @@ from passes.loops.structure import Structures
 from passes.operators.cells import RECURRENT
 from passes.reports.pages.drawing import Drawing, Origins, Sketch, paired, shortened
 from passes.reports.report import Record, summed
+from passes.reports.words import grouped
 from passes.rule import Site
 
 #: Nodes that one side of a lane draws, and all lanes of a page together.
@@ -79,11 +80,9 @@ def lanes_of(before: Model, after: Model | None, records: Sequence[Record]) -> l
     ]
     _assign(records, found)
     structures, constants = Structures(before), _Constants()
-    groups: dict[Hashable, list[_Loop]] = {}
-    for loop in found:
-        groups.setdefault((structures.of(loop.place), loop.fate), []).append(loop)
+    groups = grouped(found, lambda loop: (structures.of(loop.place), loop.fate))
     limit = max(_FEWEST, min(_MOST_NODES, _MOST_OF_ALL // max(1, 2 * len(groups))))
-    return [_lane(before, outcome, group, limit, constants) for group in groups.values()]
+    return [_lane(before, outcome, group, limit, constants) for group in groups]
 
 
 @dataclass
@@ -246,14 +245,14 @@ def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
         trips = str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
     except BadModel:
         return _title(place.node, opset), []
-    facts = [
-        f"trip count {trips}",
-        _counted(len(form.carried), "state"),
-        _counted(len(form.scanned), "scanned input"),
-        _counted(len(form.collected), "collected output"),
-        _counted(len(form.body.node), "node"),
-    ]
-    return _title(place.node, opset), [fact for fact in facts if not fact.startswith("0 ")]
+    parts = {
+        "state": form.carried,
+        "scanned input": form.scanned,
+        "collected output": form.collected,
+        "node": form.body.node,
+    }
+    facts = [count(len(own), what) for what, own in parts.items() if own]
+    return _title(place.node, opset), [f"trip count {trips}", *facts]
 
 
 def _title(node: NodeProto, opset: int) -> str:
@@ -265,10 +264,6 @@ def _title(node: NodeProto, opset: int) -> str:
     if form.kind is Kind.SCAN_8:
         return "Scan-8 with sequence_lens" if form.lengths else "Scan-8"
     return f"{form.operator}, opset {opset}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _with_branches(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
@@ -285,15 +280,12 @@ def _became(nodes: Sequence[NodeProto], moved: int) -> str:
     if not nodes:
         return "is removed, or its outputs have other names"
     ops = Counter(op_of(one) for one in _with_branches(nodes))
-    loops = {op: ops[op] for op in ("Scan", "Loop") if ops[op]}
-    parts = [_counted(count, op) for op, count in loops.items()]
-    others = ops.total() - sum(loops.values())
+    parts = [count(ops[op], op) for op in ("Scan", "Loop") if ops[op]]
+    others = ops.total() - ops["Scan"] - ops["Loop"]
     cells = [op for op in (*RECURRENT, "Attention") if ops[op]]
-    parts += [f"{_counted(others, 'node')} outside" if loops else _counted(others, "node")] * (
-        others > 0
-    )
+    parts += [count(others, "node") + " outside" * bool(parts)] * (others > 0)
     with_cells = f", {', '.join(cells)} among them" if cells else ""
-    left = f"; {_counted(moved, 'node')} moved out of the loop" if moved else ""
+    left = f"; {count(moved, 'node')} moved out of the loop" if moved else ""
     return f"becomes {' and '.join(parts)}{with_cells}{left}"
 
 
@@ -304,4 +296,4 @@ def _steps(records: Sequence[Record]) -> list[Step]:
         for one in records
         if one.outcome == "rewritten"
     )
-    return [Step(rule, note, count, verdict) for (rule, note, verdict), count in done.items()]
+    return [Step(rule, note, times, verdict) for (rule, note, verdict), times in done.items()]

@@ -39,12 +39,7 @@ class Plot:
 
 def as_html(measured: Measured) -> str:
     """The page."""
-    kinds = dict.fromkeys((row.runtime, row.version, row.threads) for row in measured.rows)
-    tables = [
-        (kind, [row for row in measured.rows if (row.runtime, row.version, row.threads) == kind])
-        for kind in kinds
-    ]
-    return filled("measured.html", {"page": measured, "tables": tables, "plot": _plot(measured)})
+    return filled("measured.html", {"page": measured, "plot": _plot(measured)})
 
 
 def _plot(measured: Measured) -> Plot | None:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from passes.builds.report_file import Ran, ReportFile
-from passes.commands.task import End
-from passes.errors import BadModel
+from passes.errors import BadModel, End
 from passes.ir.model import Model
 from passes.reports.pages.lanes import Lane, lanes_of
-from passes.reports.pages.refusals import Refusals, grouped
+from passes.reports.pages.refusals import Refusals, refusals_of
 from passes.reports.pages.trials import Table, table_of
-from passes.reports.report import Checked, Size
-from passes.targets.finding import described
+from passes.reports.report import Size
+from passes.reports.report_file import Ran, ReportFile
+from passes.reports.text import described
 from passes.verify.reproducer import AFTER, BEFORE
 
 #: Bars that are shown of the rules and of the verification of their rewrites.
 _MOST_BARS = 8
+#: The look and the words of each end.
 _VERDICTS = {
     End.WRITTEN: ("good", "Written and verified"),
     End.UNCHANGED: ("idle", "Nothing to do"),
@@ -28,7 +28,11 @@ _VERDICTS = {
     End.UNVERIFIED: ("refused", "Not verified"),
     End.MISMATCH: ("bad", "Mismatch"),
 }
-_FAILED = ("bad", "Failed")
+
+
+def verdict_of(end: End) -> tuple[str, str]:
+    """The class in the style sheet of what ended so, and the verdict in two words."""
+    return _VERDICTS.get(end, ("bad", "Failed"))
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
         [] if before is None else lanes_of(before, after, records),
         table_of(records, report.checked),
         _bars(report),
-        grouped(records, report.meanings),
+        refusals_of(records, report.meanings),
         remarks,
         described(report.findings),
         remedies or [f"{one}".removeprefix("next: ") for one in report.advice],
@@ -159,7 +163,7 @@ def _model(path: str) -> Model | None:
 
 
 def _banner(report: ReportFile) -> Banner:
-    look, verdict = _VERDICTS.get(report.end, _FAILED)
+    look, verdict = verdict_of(report.end)
     checked = report.checked
     if report.command == "check":
         fits = not report.findings
@@ -167,7 +171,8 @@ def _banner(report: ReportFile) -> Banner:
     if report.command == "verify" and checked is not None:
         words = {"verified": ("good", "Agree"), "mismatch": ("bad", "Mismatch")}
         look, verdict = words.get(checked.verdict, ("refused", "Not compared"))
-        return Banner(look, verdict, _verdict_sentence(checked))
+        both = "Both agree: " if checked.verdict == "verified" else ""
+        return Banner(look, verdict, f"{both}{checked.summary}.")
     if report.error:
         return Banner(look, verdict, report.error)
     if report.end is End.UNCHANGED:
@@ -175,19 +180,11 @@ def _banner(report: ReportFile) -> Banner:
     if checked is None:
         return Banner("refused", "Written, not verified", "Verification was turned off.")
     if checked.verdict != "verified":
-        return Banner("refused", "Written, not verified", _verdict_sentence(checked))
+        return Banner("refused", "Written, not verified", f"{checked.summary}.")
     written = report.output[0].path if report.output else ""
-    summary = str(checked).removeprefix("verified: ")
     if report.proof is not None and report.proof.is_proven:
         verdict = "Written, verified and proven"
-    return Banner(look, verdict, f"{written} agrees with the original: {summary}.")
-
-
-def _verdict_sentence(checked: Checked) -> str:
-    """A verdict in a sentence that does not repeat it."""
-    if checked.verdict != "verified":
-        return f"{checked.reason}."
-    return f"Both agree: {str(checked).removeprefix('verified: ')}."
+    return Banner(look, verdict, f"{written} agrees with the original: {checked.summary}.")
 
 
 def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> list[Number]:
@@ -200,11 +197,9 @@ def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> l
         return f"{value:,}"
 
     found = []
-    sizes = report.sizes or [Size.of(before)] * 2 if before is not None else ()
-    if sizes:
-        found.append(number("nodes", [size.nodes for size in sizes], plain))
-        found.append(number("loops", [size.loops for size in sizes], plain))
-        found.append(number("operators", [len(size.operators) for size in sizes], plain))
+    if before is not None:
+        sized = report if report.sizes else replace(report, sizes=[Size.of(before)] * 2)
+        found += [number(f"{kind}s", values, plain) for kind, values in sized.numbers]
     files = [sum(file.bytes for file in files) for files in (report.input, report.output)]
     if files[0]:
         found.append(number("bytes", [files[0], files[1] or files[0]], plain))

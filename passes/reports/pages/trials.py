@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from passes.loops.alike import pattern_of
 from passes.reports.pages.drawing import shortened
 from passes.reports.report import Checked, Record
+from passes.reports.words import grouped
 
 #: Rows that are shown; those that agree in all cases are the first to be left out.
 _MOST_ROWS = 150
@@ -34,24 +35,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Strip:
-    """The cases of one executor."""
-
-    executor: str
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True)
 class Row:
     """A verification, `count` times with one outcome, and its verdict; the cases are those of the
-    first."""
+    first, by executor."""
 
     title: str
     place: str
     count: int
     verdict: str
     summary: str
-    strips: Sequence[Strip]
+    strips: Mapping[str, Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -67,32 +60,29 @@ def table_of(records: Sequence[Record], whole: Checked | None) -> Table | None:
     """The table of a verification, the whole model first; None where nothing was verified."""
     equal = Counter((one.rule, one.checked.same_as) for one in records if one.checked)
     rows = [_row("whole model", "", 1, whole)] if whole is not None else []
-    groups: dict[Hashable, list[Record]] = {}
-    for one in records:
-        if one.checked is not None and not one.checked.same_as:
-            groups.setdefault((one.rule, _outline(one.checked)), []).append(one)
     own = [
         _row(
-            first.rule,
-            pattern_of([first.path, *(one.path for one in others)]),
-            sum(1 + equal[one.rule, one.path] for one in (first, *others)),
-            first.checked,
+            group[0][0].rule,
+            pattern_of([one.path for one, _ in group]),
+            sum(1 + equal[one.rule, one.path] for one, _ in group),
+            group[0][1],
         )
-        for first, *others in groups.values()
-        if first.checked is not None
+        for group in grouped(
+            ((one, one.checked) for one in records if one.checked and not one.checked.same_as),
+            lambda pair: (pair[0].rule, _outline(pair[1])),
+        )
     ]
     own.sort(key=lambda row: row.verdict == "verified")
     rows += own[:_MOST_ROWS]
     if not rows:
         return None
-    names = dict.fromkeys(strip.executor for row in rows for strip in row.strips)
+    names = dict.fromkeys(name for row in rows for name in row.strips)
     return Table(list(names), rows, len(own[_MOST_ROWS:]))
 
 
 def _outline(checked: Checked) -> Hashable:
     """The same for verifications that ran alike; their inputs and worst elements may differ."""
-    cases = tuple((one.executor, one.case, one.status) for one in checked.cases)
-    return str(checked), cases
+    return str(checked), tuple((one.executor, one.case, one.status) for one in checked.cases)
 
 
 def _row(title: str, place: str, count: int, checked: Checked) -> Row:
@@ -101,8 +91,4 @@ def _row(title: str, place: str, count: int, checked: Checked) -> Row:
         lines = [tried.sentence, tried.inputs, tried.worst and f"worst: {tried.worst}"]
         cell = Cell(_LOOKS[tried.status], tried.case, tried.status, list(filter(None, lines)))
         strips.setdefault(tried.executor, []).append(cell)
-    summary = str(checked).removeprefix("verified: ")
-    if checked.verdict != "verified":
-        summary = checked.reason
-    found = [Strip(name, cells) for name, cells in strips.items()]
-    return Row(title, shortened(place, 90), count, checked.verdict, summary, found)
+    return Row(title, shortened(place, 90), count, checked.verdict, checked.summary, strips)

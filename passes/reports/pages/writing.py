@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -17,9 +17,6 @@ from passes.measuring.measured import seconds_text
 from passes.reports.pages.drawing import Drawing, shortened
 from passes.reports.pages.page import Page
 
-if TYPE_CHECKING:
-    from passes.reports.pages.batch import BatchPage
-
 _CODE = re.compile(r"`([^`]+)`")
 _ASSETS = ("report.css", "report.js", "lanes.js", "dagre.min.js")
 
@@ -27,11 +24,6 @@ _ASSETS = ("report.css", "report.js", "lanes.js", "dagre.min.js")
 def as_html(page: Page, back: str = "") -> str:
     """The page of one model; `back` is the address of the page of the batch, if it is of one."""
     return filled("report.html", {"page": page, "back": back})
-
-
-def as_batch_html(page: BatchPage) -> str:
-    """The page of a batch."""
-    return filled("batch.html", {"page": page})
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 from onnx import TensorProto
@@ -58,7 +59,7 @@ def expand_attention(site: Site) -> Edit:
     else:
         WrittenScan(site, AttentionForm.of(site), author).write()
         note = "Scan"
-    return Edit(tuple(author.nodes), tuple(author.constants), note=note, exact=False)
+    return replace(author.edit(note), exact=False)
 
 
 #: Attributes that it is not written with, by their defaults.

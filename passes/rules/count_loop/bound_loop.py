@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from passes.analysis.trip_count.conditions import Conditions
+from passes.analysis.trip_count.conditions import LoopConditions
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.count_loop.comparisons import Comparisons
+from passes.rules.count_loop.comparisons import CounterTests
 from passes.rules.count_loop.count_loop import considers
 from passes.rules.count_loop.counting import Counting
 from passes.writing.author import Author
@@ -50,7 +50,7 @@ def bound_loop(site: Site) -> Edit:
         raise NothingToDo  # it is as small, or is known only at run time
     node = copied(site.node)
     node.input[0] = author.int(most)
-    return Edit((node,), tuple(author.constants), note=f"at most {most} iterations")
+    return author.edit(f"at most {most} iterations", [node])
 
 
 def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:
@@ -60,9 +60,9 @@ def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:
         Refused: `no-bound`.
     """
     assert form.condition is not None
-    reader, found = Comparisons.of(site, form), []
+    reader, found = CounterTests.of(site, form), []
     counting = Counting(site, reader.integers, author)
-    for part in Conditions.inside(site, form).open_parts(form.condition.body_output):
+    for part in LoopConditions.inside(site, form).open_parts(form.condition.body_output):
         with suppress(Refused):
             comparison = reader.in_body(part)
             first, bound = comparison.first.number, comparison.bound.number

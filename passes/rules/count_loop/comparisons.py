@@ -22,7 +22,7 @@ from passes.types.value_types import elem_type_of
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CounterTest:
     """In iteration k: `first` + k * `step` is compared with `bound`.
 
     `op` is Less, LessOrEqual, Greater or GreaterOrEqual. `elem_type` is the type of the counter, or
@@ -162,7 +162,7 @@ class Operands:
 
 
 @dataclass(frozen=True)
-class Comparisons:
+class CounterTests:
     """Reads the conditions of one loop, in which all counters are `exact` in so many iterations,
     always if None."""
 
@@ -172,13 +172,13 @@ class Comparisons:
     exact: int | None = None
 
     @classmethod
-    def of(cls, site: Site, form: LoopForm) -> Comparisons:
+    def of(cls, site: Site, form: LoopForm) -> CounterTests:
         """The comparisons of a site."""
         counters = inductions(site, form, rounding=True)
         exact = [one.exact for one in counters if one.exact is not None]
         return cls(site, form, integers_of(site, form, counters), min(exact, default=None))
 
-    def in_body(self, node: NodeProto | None) -> Comparison:
+    def in_body(self, node: NodeProto | None) -> CounterTest:
         """Return the comparison that a part of the body's condition makes.
 
         Raises:
@@ -190,7 +190,7 @@ class Comparisons:
             return self._comparison(SWAPPED[op], right, left)
         return self._comparison(op, left, right)
 
-    def among(self, parts: Sequence[NodeProto | None]) -> list[Comparison | None]:
+    def among(self, parts: Sequence[NodeProto | None]) -> list[CounterTest | None]:
         """Return the comparison of each part; None for one that stays as a condition on data, if
         another one counts. A part that is exact only for some iterations stays, too, for data may
         end the loop.
@@ -199,7 +199,7 @@ class Comparisons:
             NothingToDo: the loop has a trip count, and all of its condition depends on data.
             Refused: no part counts.
         """
-        found: list[Comparison | None] = []
+        found: list[CounterTest | None] = []
         refused: list[Refused] = []
         for part in parts:
             try:
@@ -214,7 +214,7 @@ class Comparisons:
                 raise NothingToDo if data and self.form.trip_count else refused[0]
         return found
 
-    def outside(self, node: NodeProto | None, like: Comparison) -> bool:
+    def outside(self, node: NodeProto | None, like: CounterTest) -> bool:
         """Return whether an outer condition is the comparison `like`, one iteration before the
         first."""
         found = self._around(node)
@@ -262,7 +262,7 @@ class Comparisons:
             )
         return found
 
-    def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
+    def _comparison(self, op: str, counter: Operand, bound: Operand) -> CounterTest:
         elem_type = self._refuse_floats(counter, bound)
         if counter.value is None:
             what = f"{counter.name!r} in the condition is no number that grows by a constant step"
@@ -285,7 +285,7 @@ class Comparisons:
         first = counter.value.without(ITERATION).wrapped(elem_type)
         most = self._most(replace(counter, value=first), abs(step), bound)
         bound_type = bound.elem_type or elem_type
-        found = Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+        found = CounterTest(op, first, step, bound.value, elem_type, bound_type, most)
         room = found.room.number
         if self.exact is None or (room is not None and room // abs(step) + 2 <= self.exact):
             return found

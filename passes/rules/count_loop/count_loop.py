@@ -111,14 +111,7 @@ def count_loop(site: Site) -> Edit:
     covered = dead_after_rewrite(site, Integers(site), (), nodes)
     if any(size.number is None for size in counted.sizes):  # else all that is written is folded
         refuse_few(site, nodes, covered, expected(counted.sizes))
-    return Edit(
-        tuple(nodes),
-        tuple(author.constants),
-        note=counted.note,
-        covered=covered,
-        context=context_of(site),
-        extras=author.extras(nodes),
-    )
+    return replace(author.edit(counted.note), covered=covered, context=context_of(site))
 
 
 def _uncontrolled(site: Site, form: LoopForm, author: Author, counted: Counted) -> LoopForm:

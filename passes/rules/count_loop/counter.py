@@ -11,7 +11,7 @@ from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.conditions import Conditions
+from passes.analysis.trip_count.conditions import LoopConditions
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
@@ -19,7 +19,7 @@ from passes.operators.comparisons import ORDERINGS
 from passes.operators.exactness import Array
 from passes.operators.functions import NUMPY
 from passes.rule import Site
-from passes.rules.count_loop.comparisons import Comparison, Comparisons
+from passes.rules.count_loop.comparisons import CounterTest, CounterTests
 from passes.rules.count_loop.counting import ENDLESS, Counting
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -51,15 +51,15 @@ class Counter:
 
     def count(self) -> Counted:
         """Write the trip count."""
-        reader = Comparisons.of(self.site, self.form)
+        reader = CounterTests.of(self.site, self.form)
         condition = self.form.condition
         assert condition is not None
         starts = [
             node
-            for node in Conditions.around(self.site).open_parts(condition.initial)
+            for node in LoopConditions.around(self.site).open_parts(condition.initial)
             if not reader.is_redundant_with(node, self.limit)
         ]
-        parts = Conditions.inside(self.site, self.form).open_parts(condition.body_output)
+        parts = LoopConditions.inside(self.site, self.form).open_parts(condition.body_output)
         fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
         if fixed is not None:
             count = self.author.int(fixed)
@@ -95,8 +95,8 @@ class Counter:
 
     def _ended(
         self,
-        reader: Comparisons,
-        comparisons: Sequence[Comparison],
+        reader: CounterTests,
+        comparisons: Sequence[CounterTest],
         starts: Sequence[NodeProto | None],
     ) -> str:
         """The trip count of a loop that comparisons end, and M where it has one."""
@@ -111,8 +111,8 @@ class Counter:
 
     def _at_most(
         self,
-        reader: Comparisons,
-        comparisons: Sequence[Comparison],
+        reader: CounterTests,
+        comparisons: Sequence[CounterTest],
         starts: Sequence[NodeProto | None],
     ) -> str:
         """The most iterations of a loop that comparisons end, or M, or data: the condition on data
@@ -123,7 +123,7 @@ class Counter:
         return self._limited(count, _size(comparisons, same))
 
     def _iterations(
-        self, reader: Comparisons, comparisons: Sequence[Comparison], same: bool
+        self, reader: CounterTests, comparisons: Sequence[CounterTest], same: bool
     ) -> tuple[str, bool]:
         """Return the number of iterations, once started, until one of the comparisons fails, and
         whether all may hold forever. `same`: the start depends on the same comparisons, one
@@ -151,7 +151,7 @@ class Counter:
         count = self._if_started(self._scalar(self.form.trip_count))
         return count, "only the initial condition counts"
 
-    def _with_float_guard(self, count: str, comparisons: Sequence[Comparison]) -> str:
+    def _with_float_guard(self, count: str, comparisons: Sequence[CounterTest]) -> str:
         """The count, or a failure where the compared floats would no longer be exact."""
         most = min(
             (comparison.most for comparison in comparisons if comparison.most is not None),
@@ -213,19 +213,19 @@ class Counter:
         return spelling.scalar(self.author, name, self.site.type_of(name))
 
 
-def _size(comparisons: Sequence[Comparison], same: bool) -> Affine | None:
+def _size(comparisons: Sequence[CounterTest], same: bool) -> Affine | None:
     """The trip count by these comparisons, where it is known."""
     return comparisons[0].exact_room if same and len(comparisons) == 1 else None
 
 
-def _roughly(comparison: Comparison) -> Affine:
+def _roughly(comparison: CounterTest) -> Affine:
     """Return how often a comparison holds, if that is a constant; else the value it depends on."""
     number = comparison.room.number
     return comparison.room if number is None else Affine(number // abs(comparison.step))
 
 
 def _matches(
-    reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
+    reader: CounterTests, comparisons: Sequence[CounterTest], starts: Sequence[NodeProto | None]
 ) -> bool:
     """Return whether the initial condition is the body's, one iteration earlier."""
     matching = [[reader.outside(node, comparison) for comparison in comparisons] for node in starts]

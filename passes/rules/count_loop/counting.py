@@ -12,7 +12,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Site
-from passes.rules.count_loop.comparisons import Comparison
+from passes.rules.count_loop.comparisons import CounterTest
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -95,7 +95,7 @@ class Counting:
         return self.author.op("Add", name, self.author.int(more)) if more else name
 
     def times(
-        self, comparison: Comparison, start: Affine, *, negative: bool = False
+        self, comparison: CounterTest, start: Affine, *, negative: bool = False
     ) -> tuple[str, bool]:
         """Return how often a comparison holds from `start` on, an int64 scalar, and whether it may
         hold forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
@@ -129,7 +129,7 @@ class Counting:
         count = author.op("Where", holds, count, author.int(0))
         return self._ending(comparison, start, _Run(begin, bound, distance, holds, count))
 
-    def fixed(self, comparison: Comparison, start: int, bound: int) -> int:
+    def fixed(self, comparison: CounterTest, start: int, bound: int) -> int:
         """The number of iterations where all is constant."""
         distance = bound - start if comparison.upwards else start - bound
         step = abs(comparison.step)
@@ -143,7 +143,7 @@ class Counting:
             )
         return min(count, ENDLESS)
 
-    def most_times(self, comparison: Comparison, start: Affine) -> int:
+    def most_times(self, comparison: CounterTest, start: Affine) -> int:
         """Return how often a comparison may hold at most from `start` on, by steps of 1."""
         begin, bound = (
             start.range(comparison.elem_type),
@@ -152,11 +152,11 @@ class Counting:
         low, high = (begin, bound) if comparison.upwards else (bound, begin)
         return high[1] - low[0] + (0 if comparison.strict else 1)
 
-    def reaches_largest(self, comparison: Comparison, start: Affine) -> bool:
+    def reaches_largest(self, comparison: CounterTest, start: Affine) -> bool:
         """Return whether it may hold as often as the largest int64."""
         return self.most_times(comparison, start) // abs(comparison.step) >= LARGEST
 
-    def _ending(self, comparison: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
+    def _ending(self, comparison: CounterTest, start: Affine, run: _Run) -> tuple[str, bool]:
         """The count, or `ENDLESS` where the counter would wrap before it passes its bound."""
         author, conditions = self.author, []
         if self.most_times(comparison, start) > LARGEST:
@@ -172,7 +172,7 @@ class Counting:
         ends = author.op("Or", author.op("Not", run.holds), spelling.both(author, conditions))
         return author.op("Where", ends, run.count, author.int(ENDLESS)), True
 
-    def _may_wrap(self, comparison: Comparison) -> bool:
+    def _may_wrap(self, comparison: CounterTest) -> bool:
         """Return whether the counter may leave the range of its type on the step past the bound.
 
         Raises:
@@ -193,7 +193,7 @@ class Counting:
             )
         return True
 
-    def _does_not_wrap(self, comparison: Comparison, run: _Run) -> str:
+    def _does_not_wrap(self, comparison: CounterTest, run: _Run) -> str:
         """Return whether the counter can go one step further from the last value that holds."""
         author, (least, most) = self.author, LIMITS[comparison.elem_type]
         last = run.bound  # by steps of 1, it gets there

@@ -104,12 +104,8 @@ def _cut(body: TimeBody, count: int) -> Edit | None:
         if collected.tensor:
             shape = author.ints(trips, *(sizes or ()))
             author.op("Reshape", blocks.tensor, shape, outputs=[collected.tensor])
-    return Edit(
-        tuple(author.nodes),
-        tuple(author.constants),
-        note=f"{count} iterations at once",
-        exact=all(map(same_bits, body.nodes)),
-    )
+    exact = all(map(same_bits, body.nodes))
+    return replace(author.edit(f"{count} iterations at once"), exact=exact)
 
 
 def _block(body: TimeBody, author: Author, count: int) -> GraphProto | None:

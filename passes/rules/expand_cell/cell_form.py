@@ -17,7 +17,7 @@ from passes.operators.cells import (
     RECURRENT,
     Activation,
     Cell,
-    Operands,
+    CellInputs,
     activation_named,
 )
 from passes.rule import Site
@@ -45,7 +45,7 @@ class CellForm:
 
     operator: str
     elem_type: int
-    operands: Operands
+    operands: CellInputs
     initials: Sequence[str]
     directions: Sequence[bool]
     functions: Sequence[Sequence[Function]]
@@ -66,7 +66,7 @@ class CellForm:
             Refused: see the rule `expand-cell`.
         """
         node, operator = site.node, op_of(site.node)
-        operands = Operands.of(node)
+        operands = CellInputs.of(node)
         (steps, rows, width), (count, *_), (*_, hidden) = (_dims(site, one) for one in operands[:3])
         way = text(node, "direction", "forward")
         directions, clip = DIRECTIONS.get(way, ()), number(node, "clip", 1.0)

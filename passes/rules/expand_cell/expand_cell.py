@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -87,16 +87,9 @@ def expand_cell(site: Site) -> Edit:
     author = Author(site.target, site.names, site.node.name or form.operator.lower())
     expansion = Expansion(site, form, author)
     note = expansion.write()
-    nodes = tuple(author.read(filter(None, expansion.outputs)))
     terms = sum(size for size in (form.inputs, form.hidden) if isinstance(size, int))
-    return Edit(
-        nodes,
-        tuple(author.constants),
-        note=note,
-        exact=False,
-        extras=author.extras(nodes),
-        claim=Claim(reduction=max(1, terms)),
-    )
+    edit = author.edit(note, author.read(filter(None, expansion.outputs)))
+    return replace(edit, exact=False, claim=Claim(reduction=max(1, terms)))
 
 
 def _is_wanted(site: Site) -> bool:

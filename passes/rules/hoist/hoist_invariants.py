@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
@@ -119,15 +119,11 @@ class _Writing:
         if hoisting.guarded.nodes:
             value_info += write_guard(author, self.count, hoisting.guarded, exposed)
         author.adopt([self.state.node, *self.state.finals])
-        nodes = author.nodes
-        return Edit(
-            tuple(nodes),
-            tuple(author.constants),
-            tuple(value_info) if typed(site) else (),
-            note=self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes)),
+        return replace(
+            author.edit(self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes))),
+            value_info=tuple(value_info) if typed(site) else (),
             context=context_of(site) if self.count.rests_on_proof else (),
             annotations=tuple(hoisting.plain.annotations),
-            extras=author.extras(nodes),
         )
 
     def _declare_collected(self) -> None:

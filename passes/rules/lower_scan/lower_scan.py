@@ -51,14 +51,7 @@ def lower_scan(site: Site) -> Edit:
     form = LoopForm.from_node(site.node, site.opset)
     lowering = _Lowering(site, form, Author.at(site, "loop"))
     lowering.write()
-    author = lowering.author
-    nodes = tuple(author.nodes)
-    return Edit(
-        nodes,
-        tuple(author.constants),
-        note=f"Loop, {lowering.trips} trips",
-        extras=author.extras(nodes),
-    )
+    return lowering.author.edit(f"Loop, {lowering.trips} trips")
 
 
 @dataclass(frozen=True)

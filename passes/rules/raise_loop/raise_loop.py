@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.bodies.few_iterations import expected, refuse_few
@@ -78,14 +80,7 @@ def raise_loop(site: Site) -> Edit:
     )
     if not raising.accumulators:
         refuse_few(site, nodes, covered, expected([raising.trips.size]))
-    return Edit(
-        tuple(nodes),
-        tuple(author.constants),
-        note=_note(scan),
-        covered=covered,
-        context=context_of(site),
-        extras=author.extras(nodes),
-    )
+    return replace(author.edit(_note(scan)), covered=covered, context=context_of(site))
 
 
 def _note(scan: RaisedScan) -> str:

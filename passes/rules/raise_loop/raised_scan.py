@@ -17,9 +17,8 @@ from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, Z
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import ScanOutput
-from passes.rules.raise_loop.output_layout import OutputLayout, placed
+from passes.rules.raise_loop.places import OutputLayout, ReadRange, placed
 from passes.rules.raise_loop.raising import Raising, check_carried
-from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import guards, spelling
 from passes.writing.author import Author

@@ -21,8 +21,7 @@ from passes.ir.protos import copied, drop_at, replace_all
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.rules.raise_loop.accumulators import Accumulator, find_accumulators
-from passes.rules.raise_loop.output_layout import OutputLayout, placed
-from passes.rules.raise_loop.read_range import ReadRange, window_of
+from passes.rules.raise_loop.places import OutputLayout, ReadRange, placed, window_of
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of
 from passes.writing.guards import state_of
 

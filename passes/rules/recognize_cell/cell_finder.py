@@ -11,7 +11,7 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
-from passes.operators.cells import RECURRENT, Operands
+from passes.operators.cells import RECURRENT, CellInputs
 from passes.rules.recognize_cell.columns import Columns, Reader
 from passes.rules.recognize_cell.forms import Activation, Cell, Gate, GateReader, activation_of
 from passes.rules.recognize_cell.gates import Bias, Product, Scaled, Term
@@ -26,7 +26,7 @@ class OperatorCell(Cell):
     @property
     def weights(self) -> tuple[str, str, str, str]:
         """W, R, B and P of the operator, "" where one is left out."""
-        operands = Operands.of(self.node)
+        operands = CellInputs.of(self.node)
         return operands.w, operands.r, operands.b, operands.peepholes
 
 
@@ -40,7 +40,7 @@ def operator_cell(read: Reader, element: str, states: Sequence[Carried]) -> Oper
     if not steps:
         return None
     (node, *others), operator = steps, op_of(steps[0])
-    x, *weights, lengths, h, c, peepholes = Operands.of(node)
+    x, *weights, lengths, h, c, peepholes = CellInputs.of(node)
     if (
         others
         or lengths

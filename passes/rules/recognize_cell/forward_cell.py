@@ -7,7 +7,7 @@ from onnx import NodeProto
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.operators.cells import RECURRENT, Operands
+from passes.operators.cells import RECURRENT, CellInputs
 from passes.rule import Edit, Site, register
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -38,7 +38,7 @@ def forward_cell(site: Site) -> Edit:
     - `lengths`: sequence_lens gives the end of each row, and a row would begin with its padding
     """
     node = copied(site.node)
-    if lengths := Operands.of(node).lengths:
+    if lengths := CellInputs.of(node).lengths:
         raise site.refused("lengths", "sequence_lens is given", lengths)
     author = Author(site.target, site.names, node.name or op_of(node).lower())
     axis = 1 if attribute(node, "layout", 0) else 0
@@ -50,4 +50,4 @@ def forward_cell(site: Site) -> Edit:
     author.adopt([node])
     if rows:
         spelling.reversed_rows(author, node.output[0], [rows], axis=axis)
-    return Edit(tuple(author.nodes), tuple(author.constants), note="reads its rows in reverse")
+    return author.edit("reads its rows in reverse")

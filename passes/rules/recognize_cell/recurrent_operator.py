@@ -76,14 +76,9 @@ class CellWriter:
             self._branches(spelling.both(self.author, conditions))
         else:
             self._operator(self.author, {_name(output): _name(output) for output in self.outputs})
-        return Edit(
-            tuple(self.author.nodes),
-            tuple(self.author.constants),
-            note=self._note(most),
-            exact=False,
-            context=context,
-            claim=Claim(self.cell.inputs + self.cell.hidden),
-        )
+        claim = Claim(self.cell.inputs + self.cell.hidden)
+        edit = self.author.edit(self._note(most))
+        return replace(edit, exact=False, context=context, claim=claim)
 
     # -- the If around the operator
 

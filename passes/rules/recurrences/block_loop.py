@@ -57,16 +57,13 @@ class BlockLoop:
         for carried in form.carried:
             if carried.final:
                 author.op("Identity", outputs[carried.body_output], outputs=[carried.final])
-        return Edit(
-            tuple(author.nodes),
-            tuple(author.constants),
-            note=f"{self.block.length} iterations at once"
-            + "; sums of floats are regrouped" * self.regroups,
+        note = f"{self.block.length} iterations at once"
+        return replace(
+            author.edit(note + "; sums of floats are regrouped" * self.regroups),
             exact=self.exact,
             regroups=self.regroups,
             context=length.context,
             claim=Claim(trips or self.block.length, _FURTHER, branches=True),
-            extras=author.extras(author.nodes),
         )
 
     def _rows(self, author: Author, scanned: Scanned, length: Length) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 
@@ -117,10 +117,9 @@ class FirstCopy:
             rewired[flow.positions[rank]] = reading(flow.node(rank), read)
         others = moved(site.scope.owner.node, rewired.keys(), self.position)
         nodes += [rewired.get(one, flow.nodes[one]) for one in sorted((*others, *rewired))]
-        return Edit(
-            tuple(_in_order(nodes)),
-            tuple(author.constants),
-            note=f"the copy before {len(self.chain.copies)} others has all of its nodes",
+        note = f"the copy before {len(self.chain.copies)} others has all of its nodes"
+        return replace(
+            author.edit(note, _in_order(nodes)),
             exact=False,
             covered=tuple(sorted({*others, *rewired} - {site.place.index})),
             context=tuple(flow.nodes[one] for one in sorted(self._known - {*others, *rewired})),

@@ -86,10 +86,9 @@ class Rolling:
             lambda node: node.output[0] in looked and still.isdisjoint(node.output),
         )
         self._check_gain(len(gone), nodes)
-        return Edit(
-            nodes,
-            tuple(self.before.constants),
-            note=f"{len(self.chain.copies)} copies of {len(self.chain.copies[0])} nodes",
+        note = f"{len(self.chain.copies)} copies of {len(self.chain.copies[0])} nodes"
+        return replace(
+            self.before.edit(note, nodes),
             covered=tuple(sorted(gone - {self.site.place.index})),
             context=self._context(looked),
         )

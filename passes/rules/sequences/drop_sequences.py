@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
@@ -159,14 +160,8 @@ def _edit(
     others: Iterable[int] = (),
 ) -> Edit:
     nodes = tuple(author.nodes)
-    return Edit(
-        nodes,
-        tuple(author.constants),
-        note=note,
-        covered=_unused(site, nodes, others),
-        context=with_numbers(site, context),
-        extras=author.extras(nodes),
-    )
+    covered = _unused(site, nodes, others)
+    return replace(author.edit(note, nodes), covered=covered, context=with_numbers(site, context))
 
 
 @_READS.enter("SequenceAt")

@@ -5,6 +5,8 @@ The SequenceConstruct after them is removed once its readers read the tensors.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.computed import stands_in_loop
 from passes.analysis.integers.integers import Integers
@@ -42,12 +44,8 @@ def split_up(site: Site) -> Edit:
     if not keeps and not given:
         parts = [spelling.squeeze(author, part, axis) for part in parts]
     _construct(site, author, node.output[0], parts, elem_type_of(site.type_of(node.input[0])))
-    return Edit(
-        tuple(author.nodes),
-        tuple(author.constants),
-        note=f"{len(parts)} part{'s' * (len(parts) != 1)}",
-        context=context_of(site),
-    )
+    edit = author.edit(f"{len(parts)} part{'s' * (len(parts) != 1)}")
+    return replace(edit, context=context_of(site))
 
 
 def _sizes(site: Site, given: bool) -> list[int]:

@@ -167,12 +167,7 @@ class Partial(Unrolling):
         for collected, parts, tail in zip(self.form.collected, rows, last, strict=True):
             if collected.tensor:
                 ordered.write(parts, tail, self._rows_type(collected), collected.tensor)
-        return Edit(
-            tuple(author.nodes),
-            tuple(author.constants),
-            note=note,
-            annotations=self.body.annotations,
-        )
+        return replace(author.edit(note), annotations=self.body.annotations)
 
     def _scalar(self, trips: str) -> str:
         """The trip count as a scalar of 0 or more; it may be a vector of one element, or

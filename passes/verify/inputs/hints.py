@@ -15,7 +15,7 @@ from passes.ir.operators import op_of
 from passes.ir.places import is_loop
 from passes.ir.scope import Place
 from passes.loops.form import Kind, LoopForm
-from passes.operators.cells import RECURRENT, Operands
+from passes.operators.cells import RECURRENT, CellInputs
 from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 from passes.verify.inputs.drawer import Hint
@@ -78,7 +78,7 @@ def _lengths(
     inputs: Sequence[ValueInfoProto],
 ) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
-    if op_of(node) in RECURRENT and (lengths := Operands.of(node).lengths):
+    if op_of(node) in RECURRENT and (lengths := CellInputs.of(node).lengths):
         axis = 1 if attribute(node, "layout", 0) else 0
         rows = [dims_of(value.type) or () for value in inputs if value.name == node.input[0]]
         return lengths, next((found[axis] for found in rows if found), None)

@@ -24,8 +24,8 @@ from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel, Machine
 from passes.verify.reference.registry import (
     ByFunctionBody,
-    Call,
     Function,
+    KernelCall,
     onnx_kernel,
     override,
     short_cut,
@@ -117,7 +117,7 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
         raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
     own = _override(op_of(node), version)
     if own is not None:
-        return _calling(own, Call(_with_values_inside(node, evaluator), version), evaluator)
+        return _calling(own, KernelCall(_with_values_inside(node, evaluator), version), evaluator)
     kernel_class = _kernel_class(domain, op, version)
     if kernel_class is None:
         return schema_call(node, version, evaluator)
@@ -243,7 +243,7 @@ def _external(attribute: AttributeProto) -> bool:
     return attribute.type == AttributeProto.TENSOR and is_external(attribute.t)
 
 
-def _calling(function: Function, call: Call, evaluator: Evaluator) -> Kernel:
+def _calling(function: Function, call: KernelCall, evaluator: Evaluator) -> Kernel:
     by_body = functools.cache(lambda: schema_call(call.node, call.version, evaluator))
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:

@@ -33,7 +33,7 @@ class ByFunctionBody(Exception):
     """Raised by a kernel of ours for operands for which the document's function body counts."""
 
 
-class Call:
+class KernelCall:
     """A node at an opset: attributes with the defaults of that opset, in the standard domain."""
 
     def __init__(self, node: NodeProto, version: int) -> None:

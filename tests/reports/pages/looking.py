@@ -7,10 +7,10 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from passes.builds.report_file import ReportFile
 from passes.commands.pipeline import Pipeline, Step
 from passes.commands.task import Task, perform
 from passes.reports.pages.page import Page, page_of
+from passes.reports.report_file import ReportFile
 
 #: A loop whose product of what it scans may be computed for all iterations at once.
 PROJECTION = """<ir_version: 8, opset_import: ["" : 18]>

@@ -11,11 +11,11 @@ import pytest
 
 from passes.builds.batch import Batch, local
 from passes.builds.pool import Limits
-from passes.builds.report_file import ReportFile
 from passes.commands.pipeline import Pipeline
 from passes.commands.task import Task
 from passes.reports.pages.page import page_of
 from passes.reports.pages.writing import as_html, write
+from passes.reports.report_file import ReportFile
 from passes.testing import as_model
 from tests.reports.pages.browsing import Opened
 from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after

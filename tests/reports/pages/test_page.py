@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto
 
-from passes.builds.report_file import ReportFile
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.ir.scope import subgraphs
@@ -19,6 +18,7 @@ from passes.reports.pages.drawing import Arrow, Box, shortened
 from passes.reports.pages.lanes import lanes_of
 from passes.reports.pages.page import Page, page_of
 from passes.reports.pages.writing import as_html
+from passes.reports.report_file import ReportFile
 from passes.rule import RULES, Edit, NothingToDo, Rule, Site, nodes_of
 from passes.testing import as_model
 from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS, chain, page_after, report_of
@@ -177,11 +177,11 @@ class TestVerification:
         assert report.checked is not None
         assert page.table is not None
         whole, *_ = page.table.rows
-        (strip,) = whole.strips
-        looks = Counter(cell.look for cell in strip.cells)
+        (cells,) = whole.strips.values()
+        looks = Counter(cell.look for cell in cells)
         assert looks["good"] == report.checked.compared["reference"]
         assert (whole.title, whole.verdict, page.banner.look) == ("whole model", "verified", "good")
-        first = strip.cells[0]
+        first = cells[0]
         assert first.status == "compared"
         assert any(line.startswith("h0: float32[") for line in first.lines)
 
@@ -218,8 +218,8 @@ class TestPage:
         (group,) = page.refusals
         assert (group.code, group.count) == ("trip-count-not-static", 1)
         assert group.meaning
-        assert [way.flag for way in group.ways] == ["--dim", "--set", "--max-trips"]
-        assert [(one.path, one.rule) for one in group.shown] == [("main/loop_0", "unroll")]
+        assert [way.key for way in group.ways] == ["dim", "set", "max-trips"]
+        assert [(one.path, one.first.rule) for one in group.shown] == [("main/loop_0", "unroll")]
         assert [one.code for one in page.lanes[0].refusals] == ["trip-count-not-static"]
 
     def test_numbers_before_and_after(self, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.reference.registry import Call
+from passes.verify.reference.registry import KernelCall
 
 Activation = Callable[[Array], Array]
 
@@ -85,7 +85,7 @@ class Weights:
 
 
 def run_cells(
-    call: Call,
+    call: KernelCall,
     operands: tuple[Array, Array, Array, Array | None, Array | None],
     initial: list[Array | None],
     cell: Callable[[Weights, int], Cell],
@@ -145,7 +145,11 @@ def _directions(direction: str, ways: int) -> list[bool]:
 
 
 def _weights(
-    call: Call, operands: tuple[Array, Array, Array | None], way: int, gates: int, names: list[str]
+    call: KernelCall,
+    operands: tuple[Array, Array, Array | None],
+    way: int,
+    gates: int,
+    names: list[str],
 ) -> Weights:
     w, r, b = operands
     hidden = r.shape[-1]

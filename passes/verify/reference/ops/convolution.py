@@ -11,11 +11,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from passes.verify.executor import Array
 from passes.verify.reference.ops.windows import Windows, windows
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("Conv")
-def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
+def conv(call: KernelCall, x: Array, w: Array, b: Array | None = None) -> Array:
     """Conv-1 to -22: `x` [N, C, ...], `w` [M, C / group, ...], `b` [M]: one matrix product for each
     image and group. onnx's kernel gathers what it multiplies element by element.
 
@@ -62,7 +62,7 @@ def _read(x: Array, frame: Windows) -> Array:
 
 
 @implements("ConvTranspose")
-def conv_transpose(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
+def conv_transpose(call: KernelCall, x: Array, w: Array, b: Array | None = None) -> Array:
     """ConvTranspose-1 to -22: `x` [N, C, ...], `w` [C, M / group, ...], `b` [M].
 
     Raises ValueError where channels and groups do not fit.
@@ -108,7 +108,7 @@ def _spread(x: Array, w: Array, how: tuple[int, list[int], list[int]], full: lis
 
 
 def _crop(
-    call: Call, spatial: tuple[int, ...], strides: list[int], full: list[int]
+    call: KernelCall, spatial: tuple[int, ...], strides: list[int], full: list[int]
 ) -> tuple[list[int], list[int]]:
     """The start of the output in the unpadded one, and its lengths."""
     rank, auto = len(spatial), call.get("auto_pad", "NOTSET")

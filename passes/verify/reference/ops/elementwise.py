@@ -6,11 +6,11 @@ import numpy as np
 from onnx import TensorProto
 
 from passes.verify.executor import Array
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("Div", "Mod")
-def checked_division(call: Call, a: Array, b: Array) -> Array:
+def checked_division(call: KernelCall, a: Array, b: Array) -> Array:
     """Div-7 and later, Mod-10 and later: integers divided by zero are an error, not garbage.
 
     Raises ZeroDivisionError where the divisor that an element meets is the integer 0.
@@ -22,7 +22,7 @@ def checked_division(call: Call, a: Array, b: Array) -> Array:
 
 
 @implements("Mean", since=8)
-def mean(call: Call, first: Array, *others: Array) -> Array:
+def mean(call: KernelCall, first: Array, *others: Array) -> Array:
     """Mean-8 and -13: the operands are broadcast, each to the shape of all of them."""
     total = first
     for other in others:
@@ -31,7 +31,7 @@ def mean(call: Call, first: Array, *others: Array) -> Array:
 
 
 @implements("Dropout", since=7, until=11)
-def dropout(call: Call, x: Array) -> tuple[Array, Array]:
+def dropout(call: KernelCall, x: Array) -> tuple[Array, Array]:
     """Dropout-7 and -10 are inference only: the data as it is.
 
     The documents leave the mask open; onnxruntime gives zeros, of the data's type at opset 7,
@@ -41,13 +41,15 @@ def dropout(call: Call, x: Array) -> tuple[Array, Array]:
 
 
 @implements("Softsign")
-def softsign(call: Call, x: Array) -> Array:
+def softsign(call: KernelCall, x: Array) -> Array:
     """Softsign-1 and -22: x / (1 + |x|); onnx's kernel fails for scalars."""
     return np.asarray(x / (1 + np.abs(x)), x.dtype)
 
 
 @implements("Clip", since=6)
-def clip(call: Call, x: Array, lower: Array | None = None, upper: Array | None = None) -> Array:
+def clip(
+    call: KernelCall, x: Array, lower: Array | None = None, upper: Array | None = None
+) -> Array:
     """Clip-6 to -13: Max and then Min, so that equal bounds and inputs give equal zeros.
 
     numpy's `clip`, which onnx's kernel calls, keeps -0.0 at a bound of 0.0 only where both bounds
@@ -62,7 +64,7 @@ def clip(call: Call, x: Array, lower: Array | None = None, upper: Array | None =
 
 
 @implements("Cast")
-def cast(call: Call, x: Array) -> Array:
+def cast(call: KernelCall, x: Array) -> Array:
     """Cast-6 and later; to a string as onnxruntime writes it, which the document leaves open."""
     if call.get("to") == TensorProto.STRING and x.dtype != object:
         return as_strings(x)
@@ -71,7 +73,7 @@ def cast(call: Call, x: Array) -> Array:
 
 
 @implements("CastLike")
-def cast_like(call: Call, x: Array, like: Array) -> Array:
+def cast_like(call: KernelCall, x: Array, like: Array) -> Array:
     """CastLike-15 and later; see `cast`."""
     if like.dtype == object and x.dtype != object:
         return as_strings(x)

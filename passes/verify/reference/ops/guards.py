@@ -14,11 +14,11 @@ from passes.ir.operators import op_of
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.layout import normalized, see_room
-from passes.verify.reference.registry import ByFunctionBody, Call, implements
+from passes.verify.reference.registry import ByFunctionBody, KernelCall, implements
 
 
 @implements("Range")
-def range_of(call: Call, start: Array, limit: Array, delta: Array) -> Any:
+def range_of(call: KernelCall, start: Array, limit: Array, delta: Array) -> Any:
     """Range-11 and later: CannotRun for more numbers than there need be room for."""
     if start.size == limit.size == delta.size == 1 and delta.item():
         steps = (limit.item() - start.item()) / delta.item()
@@ -28,14 +28,14 @@ def range_of(call: Call, start: Array, limit: Array, delta: Array) -> Any:
 
 
 @implements("ConstantOfShape")
-def constant_of_shape(call: Call, sizes: Array) -> Any:
+def constant_of_shape(call: KernelCall, sizes: Array) -> Any:
     """ConstantOfShape-9 and later: CannotRun for more elements than there need be room for."""
     see_room(call, sizes.reshape(-1).tolist())
     return call.onnx(sizes)
 
 
 @implements("TopK", since=10)
-def top_k(call: Call, x: Array, k: Array) -> Any:
+def top_k(call: KernelCall, x: Array, k: Array) -> Any:
     """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]).
 
     The document leaves NaN open: it comes first, among the smallest as among the largest, as in
@@ -50,7 +50,7 @@ def top_k(call: Call, x: Array, k: Array) -> Any:
 
 
 @implements("Tile", since=6)
-def tile(call: Call, x: Array, repeats: Array) -> Any:
+def tile(call: KernelCall, x: Array, repeats: Array) -> Any:
     """Tile-6 and -13: ValueError unless there is one repeat, not negative, per dimension."""
     if repeats.shape != (x.ndim,) or (repeats < 0).any():
         raise ValueError(f"repeats {repeats.tolist()} for {x.ndim} dimensions")
@@ -59,7 +59,7 @@ def tile(call: Call, x: Array, repeats: Array) -> Any:
 
 
 @implements("Reshape", since=5)
-def reshape(call: Call, x: Array, shape: Array) -> Any:
+def reshape(call: KernelCall, x: Array, shape: Array) -> Any:
     """Reshape-5 and later: ValueError for dims below -1."""
     if (shape < -1).any():
         raise ValueError(f"dims below -1 in {shape.tolist()}")
@@ -67,7 +67,7 @@ def reshape(call: Call, x: Array, shape: Array) -> Any:
 
 
 @implements("ReverseSequence")
-def reverse_sequence(call: Call, x: Array, lengths: Array) -> Any:
+def reverse_sequence(call: KernelCall, x: Array, lengths: Array) -> Any:
     """ReverseSequence-10: ValueError unless there is one length in 0..time per row."""
     rows, most = x.shape[call.get("batch_axis")], x.shape[call.get("time_axis")]
     if lengths.shape != (rows,) or (lengths < 0).any() or (lengths > most).any():
@@ -77,7 +77,7 @@ def reverse_sequence(call: Call, x: Array, lengths: Array) -> Any:
 
 @implements("Slice", since=10)
 def slice_(
-    call: Call,
+    call: KernelCall,
     x: Array,
     starts: Array,
     ends: Array,
@@ -91,7 +91,7 @@ def slice_(
 
 
 @implements("Attention")
-def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -> Any:
+def attention(call: KernelCall, q: Array, k: Array, v: Array, *others: Array | None) -> Any:
     """Attention-23 and later: ByFunctionBody where scores may overflow.
 
     onnx's kernel makes zeros of a row whose scores all are -inf; by the document's function body,
@@ -113,7 +113,7 @@ def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -
 
 
 @implements("MatMul")
-def matmul(call: Call, a: Array, b: Array) -> Any:
+def matmul(call: KernelCall, a: Array, b: Array) -> Any:
     """MatMul-1 and later: ValueError for operands without dimensions."""
     if not a.ndim or not b.ndim:
         raise ValueError(f"operands are {a.ndim}-d and {b.ndim}-d")
@@ -145,7 +145,7 @@ def _is_finite(array: Array) -> bool:
 
 
 @implements("EyeLike", "Trilu")
-def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
+def matrix_only(call: KernelCall, x: Array, *more: Array | None) -> Any:
     """EyeLike-9, Trilu-14: ValueError unless EyeLike's input is 2-d, Trilu's at least 2-d."""
     if x.ndim < 2 or (x.ndim > 2 and op_of(call.node) == "EyeLike"):
         raise ValueError(f"the input is {x.ndim}-d")
@@ -154,7 +154,7 @@ def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
 
 @implements("SequenceInsert")
 def sequence_insert(
-    call: Call, sequence: list[Any], element: Array, position: Array | None = None
+    call: KernelCall, sequence: list[Any], element: Array, position: Array | None = None
 ) -> tuple[list[Any]]:
     """SequenceInsert-11: IndexError unless the position lies in -n..n, where n is the end.
 
@@ -169,6 +169,6 @@ def sequence_insert(
 
 
 @implements("PRelu", since=7)
-def prelu(call: Call, x: Array, slope: Array) -> Array:
+def prelu(call: KernelCall, x: Array, slope: Array) -> Array:
     """PRelu-7 to -16: `slope` is broadcast to `x` from the right, ValueError if it does not."""
     return np.asarray(np.where(x < 0, x * np.broadcast_to(slope, x.shape), x), x.dtype)

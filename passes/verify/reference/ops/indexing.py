@@ -7,11 +7,11 @@ import numpy as np
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.layout import normalized, see_room
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("GatherElements")
-def gather_elements(call: Call, data: Array, indices: Array) -> Array:
+def gather_elements(call: KernelCall, data: Array, indices: Array) -> Array:
     """GatherElements-11 and -13: `indices` has the rank of `data` and may be smaller in it.
 
     Raises IndexError outside of -n..n-1, ValueError for another rank.
@@ -20,7 +20,7 @@ def gather_elements(call: Call, data: Array, indices: Array) -> Array:
 
 
 @implements("GatherND")
-def gather_nd(call: Call, data: Array, indices: Array) -> Array:
+def gather_nd(call: KernelCall, data: Array, indices: Array) -> Array:
     """GatherND-11 to -13: the last axis of `indices` holds indices into the axes after
     `batch_dims`.
 
@@ -38,7 +38,7 @@ def gather_nd(call: Call, data: Array, indices: Array) -> Array:
 
 @implements("Scatter", since=9, until=10)
 @implements("ScatterElements")
-def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+def scatter_elements(call: KernelCall, data: Array, indices: Array, updates: Array) -> Array:
     """Scatter-9 and ScatterElements-11 to -18: `updates` has the shape of `indices`; of several
     for one place the last wins, unless there is a `reduction`.
 
@@ -55,7 +55,7 @@ def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) ->
 
 
 @implements("ScatterND")
-def scatter_nd(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+def scatter_nd(call: KernelCall, data: Array, indices: Array, updates: Array) -> Array:
     """ScatterND-11 to -18: the last axis of `indices` holds places, each with its update; of
     several for one place the last wins, unless there is a `reduction`.
 
@@ -75,7 +75,7 @@ def scatter_nd(call: Call, data: Array, indices: Array, updates: Array) -> Array
 
 
 @implements("OneHot")
-def one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
+def one_hot(call: KernelCall, indices: Array, depth: Array, values: Array) -> Array:
     """OneHot-9 and -11: `depth` is one number of any type, shape [] or [1].
 
     Fractions of indices, and of the depth, are cut off (cast to int64). Indices outside of
@@ -95,7 +95,7 @@ def one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
     return np.asarray(np.where(hot, values[1], values[0]))
 
 
-def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
+def _places(call: KernelCall, data: Array, indices: Array) -> tuple[Array, ...]:
     """The place in `data` of every entry of `indices`, as one index array per axis."""
     if indices.ndim != data.ndim or data.ndim == 0:
         raise ValueError(f"indices are {indices.ndim}-d, data is {data.ndim}-d")
@@ -109,7 +109,7 @@ def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
 
 
 @implements("Expand", since=8)
-def expand(call: Call, x: Array, shape: Array) -> Array:
+def expand(call: KernelCall, x: Array, shape: Array) -> Array:
     """Expand-8 and -13; onnx's kernel multiplies by one, and so changes complex -0.0 and Inf."""
     sizes = np.broadcast_shapes(x.shape, tuple(int(size) for size in shape))
     see_room(call, sizes)

@@ -9,13 +9,13 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 #: Elements of an array: more take gigabytes, and whether there is room is for no machine to decide.
 _MOST = 1 << 26
 
 
-def see_room(call: Call, sizes: Sequence[int]) -> None:
+def see_room(call: KernelCall, sizes: Sequence[int]) -> None:
     """CannotRun if an array of these sizes has more elements than there need be room for."""
     if math.prod(max(size, 0) for size in sizes) > _MOST:
         raise CannotRun(f"the result of {op_of(call.node)}, {[*sizes]}, is too large")
@@ -33,13 +33,13 @@ def normalized(axes: list[int], rank: int) -> list[int]:
 
 
 @implements("Squeeze", until=12)
-def squeeze(call: Call, x: Array) -> Array:
+def squeeze(call: KernelCall, x: Array) -> Array:
     """Squeeze-1 and -11: drops `axes` (default: every axis of length 1), all at once."""
     return _squeezed(x, call.get("axes"))
 
 
 @implements("Squeeze", since=13)
-def squeeze_input(call: Call, x: Array, axes: Array | None = None) -> Array:
+def squeeze_input(call: KernelCall, x: Array, axes: Array | None = None) -> Array:
     """Squeeze-13 and later: the same, `axes` being an input."""
     return _squeezed(x, None if axes is None else [int(axis) for axis in axes.reshape(-1)])
 
@@ -58,14 +58,14 @@ def _squeezed(x: Array, axes: list[int] | None) -> Array:
 
 
 @implements("Unsqueeze", until=12)
-def unsqueeze(call: Call, x: Array) -> Array:
+def unsqueeze(call: KernelCall, x: Array) -> Array:
     """Unsqueeze-1 and -11: `axes` are places in the output, their order has no meaning."""
     axes = call.get("axes")
     return np.expand_dims(x, tuple(sorted(normalized(axes, x.ndim + len(axes)))))
 
 
 @implements("Flatten")
-def flatten(call: Call, x: Array) -> Array:
+def flatten(call: KernelCall, x: Array) -> Array:
     """Flatten-1 and later: `x` as a matrix, the dims before `axis` (default 1) as its rows.
 
     Either dim may be 0. ValueError for an axis outside of -rank..rank.
@@ -78,7 +78,7 @@ def flatten(call: Call, x: Array) -> Array:
 
 
 @implements("Split")
-def split(call: Call, x: Array, parts: Array | None = None) -> tuple[Array, ...]:
+def split(call: KernelCall, x: Array, parts: Array | None = None) -> tuple[Array, ...]:
     """Split-2 to -18: `split` as an attribute, from opset 13 on as an int64 input.
 
     Without it the parts are equal; from opset 18 on the last one may be smaller. Raises
@@ -93,7 +93,7 @@ def split(call: Call, x: Array, parts: Array | None = None) -> tuple[Array, ...]
     return tuple(np.split(x, np.cumsum(lengths)[:-1], axis))
 
 
-def _equal(call: Call, length: int, count: int) -> list[int]:
+def _equal(call: KernelCall, length: int, count: int) -> list[int]:
     if call.version < 18 and length % count:
         raise ValueError(f"{length} does not split into {count} equal parts")
     size = -(-length // count)
@@ -101,7 +101,7 @@ def _equal(call: Call, length: int, count: int) -> list[int]:
 
 
 @implements("Pad", until=10)
-def pad_by_attributes(call: Call, x: Array) -> Array:
+def pad_by_attributes(call: KernelCall, x: Array) -> Array:
     """Pad-2: `pads` and `value` are attributes."""
     pads = call.get("pads") or call.get("paddings")
     return _padded(call, x, list(pads), call.get("value", 0.0))
@@ -109,7 +109,7 @@ def pad_by_attributes(call: Call, x: Array) -> Array:
 
 @implements("Pad", since=11)
 def pad(
-    call: Call, x: Array, pads: Array, value: Array | None = None, axes: Array | None = None
+    call: KernelCall, x: Array, pads: Array, value: Array | None = None, axes: Array | None = None
 ) -> Array:
     """Pad-11 to -25: `pads` int64 [2 * rank], or two per axis of `axes`; negative ones cut."""
     amounts = [int(amount) for amount in pads]
@@ -130,7 +130,7 @@ def _spread(amounts: list[int], axes: list[int], rank: int) -> list[int]:
     return whole
 
 
-def _padded(call: Call, x: Array, amounts: list[int], fill: float | str) -> Array:
+def _padded(call: KernelCall, x: Array, amounts: list[int], fill: float | str) -> Array:
     mode = call.get("mode", "constant")
     if len(amounts) != 2 * x.ndim:
         raise ValueError(f"{len(amounts)} amounts for {x.ndim} dimensions")

@@ -11,7 +11,7 @@ from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.ops.guards import product
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 #: Attributes that only kernels for other devices have, by their default.
 _NOT_ON_CPU = {
@@ -25,7 +25,7 @@ _NOT_ON_CPU = {
 
 @implements("com.microsoft::LinearAttention")
 def linear_attention(
-    call: Call,
+    call: KernelCall,
     query: Array,
     key: Array,
     value: Array,
@@ -90,7 +90,7 @@ def linear_attention(
 
 @implements("com.microsoft::CausalConvWithState")
 def causal_conv(
-    call: Call, x: Array, weight: Array, bias: Array | None = None, past: Array | None = None
+    call: KernelCall, x: Array, weight: Array, bias: Array | None = None, past: Array | None = None
 ) -> tuple[Array, Array]:
     """CausalConvWithState-1: each channel is convolved with its own kernel, over what was before.
 
@@ -143,7 +143,7 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x < 0, small / (1 + small), 1 / (1 + small))
 
 
-def _only(call: Call, defaults: dict[str, int]) -> None:
+def _only(call: KernelCall, defaults: dict[str, int]) -> None:
     """See that attributes have their defaults."""
     for name, default in defaults.items():
         if call.get(name, default) != default:

@@ -10,11 +10,11 @@ from onnx import TensorProto, helper
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.failures import described
 from passes.verify.reference.ops.layout import flatten
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("LRN")
-def lrn(call: Call, x: Array) -> Array:
+def lrn(call: KernelCall, x: Array) -> Array:
     """LRN-1 and -13: `x` [N, C, ...], normalised over `size` neighbouring channels."""
     size, channels = call.get("size"), x.shape[1]
     before, after = (size - 1) // 2, size // 2
@@ -27,7 +27,7 @@ def lrn(call: Call, x: Array) -> Array:
 
 
 @implements("LpNormalization")
-def lp_normalization(call: Call, x: Array) -> Array:
+def lp_normalization(call: KernelCall, x: Array) -> Array:
     """LpNormalization-1 and -22: divided by the 1- or 2-norm along `axis`; 0 where it is 0."""
     axis, p = call.get("axis", -1), call.get("p", 2)
     norm = np.abs(x).sum(axis, keepdims=True)
@@ -38,7 +38,7 @@ def lp_normalization(call: Call, x: Array) -> Array:
 
 @implements("LayerNormalization", since=17)
 def layer_normalization(
-    call: Call, x: Array, scale: Array, bias: Array | None = None
+    call: KernelCall, x: Array, scale: Array, bias: Array | None = None
 ) -> tuple[Array, Array, Array]:
     """LayerNormalization-17: over the axes from `axis` on; Mean and InvStdDev in `stash_type`."""
     axes = tuple(range(call.get("axis", -1) % max(x.ndim, 1), x.ndim))
@@ -50,7 +50,7 @@ def layer_normalization(
 
 
 @implements("RMSNormalization", since=23)
-def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
+def rms_normalization(call: KernelCall, x: Array, scale: Array) -> Array:
     """RMSNormalization-23: divided by the root of the mean square, in the type of `scale`."""
     axes = tuple(range(call.get("axis", -1) % max(x.ndim, 1), x.ndim))
     wide = x.astype(_stashed(call))
@@ -59,7 +59,7 @@ def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
 
 
 @implements("GroupNormalization", since=18)
-def group_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+def group_normalization(call: KernelCall, x: Array, scale: Array, bias: Array) -> Array:
     """GroupNormalization-18 and -21: `x` [N, C, ...], scale and bias by group, by channel from 21.
 
     The variance is the mean of squared deviations: the function body subtracts squares, which loses
@@ -77,7 +77,7 @@ def group_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Arra
 
 
 @implements("InstanceNormalization", since=6)
-def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+def instance_normalization(call: KernelCall, x: Array, scale: Array, bias: Array) -> Array:
     """InstanceNormalization-6 and -22: per row and channel, small floats as float, as onnxruntime
     computes them; the document leaves it open."""
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
@@ -89,12 +89,12 @@ def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> A
     return np.asarray(y, x.dtype)
 
 
-def _stashed(call: Call) -> np.dtype[Any]:
+def _stashed(call: KernelCall) -> np.dtype[Any]:
     """The type of the first stage."""
     return helper.tensor_dtype_to_np_dtype(call.get("stash_type", TensorProto.FLOAT))
 
 
-def _spread(deviation: Array, axes: tuple[int, ...], call: Call) -> Array:
+def _spread(deviation: Array, axes: tuple[int, ...], call: KernelCall) -> Array:
     """The root of the mean square, and of epsilon."""
     squares = (deviation * deviation).mean(axes, keepdims=True, dtype=deviation.dtype)
     return np.asarray(np.sqrt(squares + np.asarray(call.get("epsilon"), deviation.dtype)))
@@ -102,7 +102,7 @@ def _spread(deviation: Array, axes: tuple[int, ...], call: Call) -> Array:
 
 @implements("BatchNormalization", since=7, until=13)
 def batch_normalization(
-    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+    call: KernelCall, x: Array, scale: Array, bias: Array, mean: Array, var: Array
 ) -> Array:
     """BatchNormalization-7 and -9: `x` [N, C, ...], statistics per channel [C].
 
@@ -121,7 +121,7 @@ def batch_normalization(
 
 
 @implements("Softmax", "LogSoftmax", "Hardmax", until=12)
-def flattened(call: Call, x: Array) -> Array:
+def flattened(call: KernelCall, x: Array) -> Array:
     """Softmax-1, -11 and kin (operator documents): `x` float [d0, ..., dn], same shape out.
 
     The input is taken as a matrix, the dims before `axis` (default 1) as its rows; from
@@ -136,7 +136,7 @@ def flattened(call: Call, x: Array) -> Array:
 
 
 @implements("LogSoftmax", since=13)
-def log_softmax(call: Call, x: Array) -> Any:
+def log_softmax(call: KernelCall, x: Array) -> Any:
     """LogSoftmax-13: `x` float of any shape, same shape out.
 
     onnx's kernel writes into an empty input, which may be read-only.

@@ -10,11 +10,11 @@ import numpy as np
 
 from passes.verify.executor import Array
 from passes.verify.reference.ops.windows import Windows, windows
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("MaxPool")
-def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
+def max_pool(call: KernelCall, x: Array) -> tuple[Array, Array]:
     """MaxPool-1 to -22: `x` [N, C, ...] of any rank, integers too.
 
     Gives the maxima and their places in the flat input (int64), of equal values the first one;
@@ -41,7 +41,7 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
 
 
 @implements("AveragePool")
-def average_pool(call: Call, x: Array) -> Array:
+def average_pool(call: KernelCall, x: Array) -> Array:
     """AveragePool-1 to -22: the mean over each window, without its padding unless the attribute
     `count_include_pad` is 1; elements past the padding (`ceil_mode`) never count."""
     frame, spatial = windows(call, x.shape[2:]), x.shape[2:]
@@ -78,19 +78,19 @@ def _lowest(dtype: np.dtype[Any]) -> float | int:
 
 
 @implements("GlobalAveragePool")
-def global_average_pool(call: Call, x: Array) -> Array:
+def global_average_pool(call: KernelCall, x: Array) -> Array:
     """GlobalAveragePool-1 and -22: the mean over all spatial axes, [N, C, 1, ...]."""
     return np.asarray(x.mean(tuple(range(2, x.ndim)), keepdims=True), x.dtype)
 
 
 @implements("GlobalMaxPool")
-def global_max_pool(call: Call, x: Array) -> Array:
+def global_max_pool(call: KernelCall, x: Array) -> Array:
     """GlobalMaxPool-1 and -22: the maximum over all spatial axes, [N, C, 1, ...]."""
     return np.asarray(x.max(tuple(range(2, x.ndim)), keepdims=True), x.dtype)
 
 
 @implements("GlobalLpPool")
-def global_lp_pool(call: Call, x: Array) -> Array:
+def global_lp_pool(call: KernelCall, x: Array) -> Array:
     """GlobalLpPool-2 and -22: the p-norm (default 2) over all spatial axes, [N, C, 1, ...]."""
     p = call.get("p", 2)
     axes = tuple(range(2, x.ndim))

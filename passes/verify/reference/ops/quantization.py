@@ -10,14 +10,14 @@ from onnx import helper
 
 from passes.verify.executor import Array
 from passes.verify.inputs.arrays import is_float
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 #: Far beyond what any whole type holds, and within int32 after the zero point is added.
 _FAR = 1 << 30
 
 
 @implements("QuantizeLinear", since=10)
-def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = None) -> Any:
+def quantize_linear(call: KernelCall, x: Array, scale: Array, zero: Array | None = None) -> Any:
     """QuantizeLinear-10 to -25: x / scale + zero, rounded to even and saturated.
 
     onnx's kernel casts to int32, which quotients that are larger, infinite or NaN overflow. The
@@ -41,7 +41,7 @@ def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = Non
 
 
 @implements("DynamicQuantizeLinear")
-def dynamic_quantize_linear(call: Call, x: Array) -> tuple[Array, Array, Array]:
+def dynamic_quantize_linear(call: KernelCall, x: Array) -> tuple[Array, Array, Array]:
     """DynamicQuantizeLinear-11: as by the function body of the document, also where `x` has NaN."""
     low, high = (np.asarray(of(x, initial=0), np.float32) for of in (np.min, np.max))
     with np.errstate(all="ignore"):
@@ -52,7 +52,7 @@ def dynamic_quantize_linear(call: Call, x: Array) -> tuple[Array, Array, Array]:
     return y, scale, zero
 
 
-def _spread(scale: Array, x: Array, call: Call) -> Array:
+def _spread(scale: Array, x: Array, call: KernelCall) -> Array:
     """The scale of each element, in a shape that broadcasts to that of `x`."""
     block = call.get("block_size", 0)
     if scale.size == 1 or not block:
@@ -62,7 +62,7 @@ def _spread(scale: Array, x: Array, call: Call) -> Array:
 
 
 @implements("QLinearMatMul", "QLinearConv")
-def quantized_product(call: Call, *operands: Array | None) -> Any:
+def quantized_product(call: KernelCall, *operands: Array | None) -> Any:
     """QLinearMatMul and QLinearConv: NotImplementedError where NaN is quantized, as where the sum
     is 0 and its scale infinite: onnx's kernels make 0 of it, onnxruntime the smallest number."""
     try:
@@ -73,7 +73,7 @@ def quantized_product(call: Call, *operands: Array | None) -> Any:
 
 
 @implements("DequantizeLinear", since=10, until=18)
-def dequantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = None) -> Array:
+def dequantize_linear(call: KernelCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
     """DequantizeLinear-10 and -13: (x - zero) * scale, float32.
 
     `x` int8, uint8 or int32; `scale` and `zero` one number, or (from 13) one per place of
@@ -85,7 +85,7 @@ def dequantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = N
     return np.asarray(whole.astype(np.float32) * _along(scale, x, call), np.float32)
 
 
-def _along(values: Array, x: Array, call: Call) -> Array:
+def _along(values: Array, x: Array, call: KernelCall) -> Array:
     if values.size == 1:
         return values.reshape(())
     axis = call.get("axis", 1)

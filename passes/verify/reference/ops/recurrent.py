@@ -8,12 +8,12 @@ import numpy as np
 
 from passes.verify.executor import Array
 from passes.verify.reference.ops.cells import Cell, Weights, run_cells
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("RNN", since=7)
 def rnn(
-    call: Call,
+    call: KernelCall,
     x: Array,
     w: Array,
     r: Array,
@@ -40,7 +40,7 @@ def rnn(
 
 @implements("GRU", since=7)
 def gru(
-    call: Call,
+    call: KernelCall,
     x: Array,
     w: Array,
     r: Array,
@@ -71,7 +71,7 @@ def gru(
 
 @implements("LSTM", since=7)
 def lstm(
-    call: Call,
+    call: KernelCall,
     x: Array,
     w: Array,
     r: Array,

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("ReduceLogSum", "ReduceLogSumExp")
-def logarithms(call: Call, x: Array, *axes: Array | None) -> Array:
+def logarithms(call: KernelCall, x: Array, *axes: Array | None) -> Array:
     """ReduceLogSum and ReduceLogSumExp, whose inputs may be integers up to version 18.
 
     Integers are reduced as doubles and cut off, as onnxruntime does.
@@ -27,14 +27,14 @@ def logarithms(call: Call, x: Array, *axes: Array | None) -> Array:
 
 
 @implements("ReduceSumSquare")
-def sum_square(call: Call, x: Array, *axes: Array | None) -> Array:
+def sum_square(call: KernelCall, x: Array, *axes: Array | None) -> Array:
     """ReduceSumSquare: the type of the input is kept."""
     result: Array = call.onnx(x, *axes)[0]
     return np.asarray(result, x.dtype)
 
 
 @implements("ReduceMean")
-def mean(call: Call, x: Array, *axes: Array | None) -> Array:
+def mean(call: KernelCall, x: Array, *axes: Array | None) -> Array:
     """ReduceMean: 0 over an empty axis, which the documents leave open, as in onnxruntime."""
     if _keeps_all(call, axes):
         return x
@@ -46,13 +46,13 @@ def mean(call: Call, x: Array, *axes: Array | None) -> Array:
 
 
 @implements("ReduceSum", since=13)
-def total(call: Call, x: Array, *axes: Array | None) -> Array:
+def total(call: KernelCall, x: Array, *axes: Array | None) -> Array:
     """ReduceSum-13: onnx's kernel adds 0 where nothing is reduced, which makes 0.0 of -0.0."""
     result: Array = x if _keeps_all(call, axes) else call.onnx(x, *axes)[0]
     return result
 
 
-def _keeps_all(call: Call, axes: tuple[Array | None, ...]) -> bool:
+def _keeps_all(call: KernelCall, axes: tuple[Array | None, ...]) -> bool:
     """Return whether no axis is reduced."""
     given = axes[0] if axes else None
     return bool(call.get("noop_with_empty_axes", 0)) and (given is None or not given.size)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("RoiAlign")
-def roi_align(call: Call, x: Array, rois: Array, batch: Array) -> Array:
+def roi_align(call: KernelCall, x: Array, rois: Array, batch: Array) -> Array:
     """RoiAlign-10 to -22: `x` [N, C, H, W], `rois` [R, 4] (x1, y1, x2, y2), `batch` [R].
 
     Version 10 has the coordinates of `output_half_pixel`. The same numbers as onnx's kernel gives,
@@ -47,7 +47,7 @@ _Samples = tuple[Array, Array, Array, Array]
 
 
 def _samples(
-    call: Call, first: Any, last: Any, count: int, length: int, *, malformed: bool
+    call: KernelCall, first: Any, last: Any, count: int, length: int, *, malformed: bool
 ) -> _Samples:
     """Return the positions of the samples of `count` bins of a region on an axis of `length`:
     [count, samples].
@@ -71,7 +71,7 @@ def _samples(
     return low, np.minimum(low + 1, length - 1), inside * (1 - share), inside * share
 
 
-def _pooled(call: Call, image: Array, rows: _Samples, columns: _Samples) -> Array:
+def _pooled(call: KernelCall, image: Array, rows: _Samples, columns: _Samples) -> Array:
     """The bins of one region: [bins, bins, C], each the mean or the largest of its samples."""
     largest = call.get("mode") == "max"
     counts = rows[0].shape[1], columns[0].shape[1]
@@ -92,7 +92,7 @@ def _pooled(call: Call, image: Array, rows: _Samples, columns: _Samples) -> Arra
 
 @implements("NonMaxSuppression")
 def non_max_suppression(
-    call: Call,
+    call: KernelCall,
     boxes: Array,
     scores: Array,
     most: Array | None = None,
@@ -140,7 +140,7 @@ def _overlaps(low: Array, high: Array, box: Any, others: Array) -> Array:
 
 
 @implements("MaxRoiPool")
-def max_roi_pool(call: Call, x: Array, rois: Array) -> Array:
+def max_roi_pool(call: KernelCall, x: Array, rois: Array) -> Array:
     """MaxRoiPool-1 and -22: `x` [N, C, H, W], `rois` [R, 5] (image, x1, y1, x2, y2).
 
     Gives [R, C, *pooled_shape]; a bin that holds nothing is 0.
@@ -165,7 +165,7 @@ def _bins(first: float, last: float, count: int, length: int) -> list[tuple[int,
 
 
 @implements("GridSample", since=16)
-def grid_sample(call: Call, x: Array, grid: Array) -> Array:
+def grid_sample(call: KernelCall, x: Array, grid: Array) -> Array:
     """GridSample-16 to -22: `x` [N, C, ...], `grid` [N, ..., rank of the image].
 
     Version 16 names "bilinear" and "bicubic" what version 20 names "linear" and "cubic". Raises
@@ -199,7 +199,7 @@ class _Tap:
     weight: Array
 
 
-def _taps(call: Call, places: Array, length: int) -> list[_Tap]:
+def _taps(call: KernelCall, places: Array, length: int) -> list[_Tap]:
     """The pixels that places between -1 and 1 are blended of, along an axis of `length`."""
     mode, padding, align = (call.get(name) for name in ("mode", "padding_mode", "align_corners"))
     low, high = (0.0, length - 1.0) if align else (-0.5, length - 0.5)

@@ -10,18 +10,18 @@ import numpy as np
 from passes.verify.executor import Array
 from passes.verify.reference.ops.interpolation import Axis, Manner
 from passes.verify.reference.ops.layout import normalized
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import KernelCall, implements
 
 
 @implements("Upsample", since=7, until=8)
-def upsample_by_attribute(call: Call, x: Array) -> Array:
+def upsample_by_attribute(call: KernelCall, x: Array) -> Array:
     """Upsample-7: `scales` is an attribute."""
     return _old(call, x, np.array(call.get("scales"), np.float32))
 
 
 @implements("Upsample", since=9)
 @implements("Resize", since=10, until=10)
-def upsample(call: Call, x: Array, scales: Array) -> Array:
+def upsample(call: KernelCall, x: Array, scales: Array) -> Array:
     """Upsample-9, Resize-10: `scales` float32 [rank], output dims floor(dim * scale).
 
     The coordinate is divided by the scale. `nearest` rounds it down, or up where Resize-10
@@ -31,7 +31,7 @@ def upsample(call: Call, x: Array, scales: Array) -> Array:
     return _old(call, x, scales)
 
 
-def _old(call: Call, x: Array, scales: Array) -> Array:
+def _old(call: KernelCall, x: Array, scales: Array) -> Array:
     mode = call.get("mode")
     if mode not in ("nearest", "linear"):
         raise ValueError(f"mode {mode!r} is neither nearest nor linear")
@@ -40,7 +40,7 @@ def _old(call: Call, x: Array, scales: Array) -> Array:
 
 @implements("Resize", since=11)
 def resize(
-    call: Call,
+    call: KernelCall,
     x: Array,
     roi: Array | None = None,
     scales: Array | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from passes.verify.reference.registry import Call
+from passes.verify.reference.registry import KernelCall
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class Windows:
     after: list[int]
 
 
-def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = None) -> Windows:
+def windows(
+    call: KernelCall, spatial: Sequence[int], sizes: Sequence[int] | None = None
+) -> Windows:
     """Return the windows of a node over an image of these lengths; their sizes are its kernel_shape
     unless they are given.
 
