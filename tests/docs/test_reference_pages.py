@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import commands_page
+import functions_page
 import pytest
 import refusals
 import releases_page
@@ -49,6 +52,18 @@ def _keys(schema: Any) -> set[str]:
     inner = {key: one for key, one in schema.items() if key not in ("properties", "enum")}
     own = schema.get("properties", {})
     return set(own) | set().union(*map(_keys, inner.values()), *map(_keys, own.values()), set())
+
+
+def test_what_the_page_of_the_library_names_is_there() -> None:
+    page = (ROOT / "docs/reference/api.md").read_text()
+    for name in re.findall(r"^::: (.*)$", page, re.MULTILINE):
+        module, _, own = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), own), name
+    filled = functions_page.filled(page)
+    for name in ("inspect", "compare", "prove", "bisect", "check_target", "known_operators", "run"):
+        assert f"### passes.{name}\n" in filled
+        assert f"::: passes.{name}\n" not in filled
+    assert "- `max_trips`: Promised: no Loop" in filled
 
 
 def test_each_release_of_onnxruntime_has_a_row() -> None:
