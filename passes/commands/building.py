@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from passes.commands.declaring import Place, argument, option
 from passes.commands.delivery import API, CLI, Working
 from passes.commands.registry import command
-from passes.commands.standalone import Output, Say, Standalone, Text, silent
+from passes.commands.standalone import Output, Say, Standalone, silent
 from passes.errors import WrongUsage, count, writing
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Init(Standalone):
     _: KW_ONLY
     force: bool = option(False, "Overwrite it if it exists.", shown=CLI)
 
-    def run(self, say: Say = silent) -> Text:
+    def run(self, say: Say = silent) -> str:
         from passes.builds.sources import IN_FOLDERS
 
         path = Path("passes.toml")
@@ -153,7 +153,7 @@ class Init(Standalone):
         with writing(path):
             path.write_text(example(models), encoding="utf-8")
         number = count(len(models), "model")
-        return Text(f"wrote {path} ({number} below this folder); `passes run` builds them")
+        return f"wrote {path} ({number} below this folder); `passes run` builds them"
 
 
 def example(models: Sequence[Path]) -> str:

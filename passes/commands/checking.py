@@ -19,7 +19,7 @@ from passes.commands.declaring import (
     options_of,
 )
 from passes.commands.delivery import CLI, Force, Paged, Reporting
-from passes.commands.options import Binding, Executing, MaxTrips, feeds_of
+from passes.commands.options import Binding, Executing, MaxTrips, feeds_of, rule_options
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, TheModel, path_of, silent
 from passes.errors import DONE, NOT_PRODUCED, WrongUsage
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from passes.binding.inputs import Binding as BoundInputs
     from passes.reports.measured import Measured
     from passes.targets.checking import TargetCheck
+    from passes.targets.profile import Profile
 
 
 @command("check", short_help="Report what keeps a model from running on a target.")
@@ -80,10 +81,9 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         from passes.session import loaded
         from passes.targets.checking import TargetCheck
         from passes.targets.findings import check
-        from passes.targets.profile import load
         from passes.targets.remedies import Remedies, fixing, plan
 
-        profile = load(os.fspath(self.target or ""))
+        profile = self._profile()
         model, _ = loaded(self.model)
         checked, bound = check(model, profile), self._bound()
         planned = bool(bound) or not checked.fits
@@ -158,13 +158,12 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         from passes.reports.report_file import Ran, ReportFile
         from passes.session import loaded
         from passes.targets.findings import check
-        from passes.targets.profile import load
 
-        output = model.with_name(f"{model.stem}.{self._target}{model.suffix}")
+        target = Path(self.target or "").name.removesuffix(".toml")
+        output = model.with_name(f"{model.stem}.{target}{model.suffix}")
         task = Task(f"{model}", found.fix, os.fspath(self.output or output), force=self.force)
         done = perform(task, say)
-        profile = load(os.fspath(self.target or ""))
-        left = check(loaded(done.output)[0], profile) if done.output else None
+        left = check(loaded(done.output)[0], self._profile()) if done.output else None
 
         def page() -> str:
             ran = [Ran("check", {}, flags_of(self))]
@@ -190,10 +189,9 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
             WrongUsage: there is no executor for the target.
             NoRuntime: the runtime is not installed.
         """
-        from passes.targets.profile import load
         from passes.verify.runtimes.comparing import compared_files
 
-        profile = load(os.fspath(self.target or ""))
+        profile = self._profile()
         if not profile.runtime:
             raise WrongUsage(f"--run: there is no executor for {profile.name}")
         say(f"running on {profile.runtime}")
@@ -206,13 +204,14 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         """The facts that the options give about the inputs."""
         from passes.binding.inputs import Binding as BoundInputs
 
-        shapes = {name: tuple(shape) for name, shape in (self.shapes or {}).items()}
-        return BoundInputs(self.dims or {}, shapes, self.values or {})
+        facts = rule_options(self)
+        return BoundInputs(facts.dims, facts.shapes, facts.values)
 
-    @property
-    def _target(self) -> str:
-        """The name of the target for the file of an outcome."""
-        return Path(self.target or "").name.removesuffix(".toml")
+    def _profile(self) -> Profile:
+        """The profile of the target. Raises BadProfile."""
+        from passes.targets.profile import load
+
+        return load(os.fspath(self.target or ""))
 
     def _advice(self, found: TargetCheck) -> list[str]:
         """What to run next, or what is left after that."""

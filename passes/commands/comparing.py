@@ -8,7 +8,7 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from passes.choices import PROOF_BUDGET, Assumption, RuleOptions
+from passes.choices import PROOF_BUDGET, Assumption
 from passes.commands.declaring import Place, Source, WrongValue, argument, flags_of, option
 from passes.commands.delivery import API, CLI, Paged, Reporting
 from passes.commands.options import (
@@ -18,6 +18,7 @@ from passes.commands.options import (
     ExecutingBoth,
     ProofBudget,
     feeds_of,
+    rule_options,
 )
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, path_of, silent
@@ -228,14 +229,7 @@ class Prove(ExecutingBoth, Binding, Reporting, Standalone):
         from passes.proving.judging import Executing, judge
         from passes.proving.promises import Promises, bound
 
-        promised = RuleOptions(
-            tuple(self.assume),
-            dims=self.dims or {},
-            shapes={name: tuple(shape) for name, shape in (self.shapes or {}).items()},
-            values=self.values or {},
-            max_trips=self.max_trips,
-            check_output=self.check_output,
-        )
+        promised = rule_options(self)
         old, new = bound(promised, *_both(self.before, self.after))
         given = feeds_of(self.inputs, old.proto)
         executing = Executing(self.executor, self.verify_budget, self.seed, given)

@@ -12,13 +12,14 @@ from passes.commands.building import Run
 from passes.commands.checking import Check
 from passes.commands.comparing import Bisect, Prove, Verify
 from passes.commands.declaring import Option, Source, options_of, refuse_unknown
-from passes.commands.looking import Inspect, KnownOperators, LowestOpset
+from passes.commands.looking import Inspect, KnownOperators
 from passes.commands.options import Options
 from passes.commands.rewriting import (
     Convert,
     Expand,
     Hoist,
     Lower,
+    LowestOpset,
     Optimize,
     Raise,
     Reroll,

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import Batch, RuleOptions
 from passes.commands.declaring import Source, argument, option, options_of
-from passes.commands.delivery import CLI, Delivery, Reporting
+from passes.commands.delivery import CLI, Reporting
 from passes.commands.options import Converting
 from passes.commands.registry import Schema, command
-from passes.commands.rewriting import Convert, Upgrade
-from passes.commands.standalone import Output, Say, Standalone, Text, TheModel, path_of, silent
+from passes.commands.rewriting import Upgrade
+from passes.commands.standalone import Output, Say, Standalone, TheModel, path_of, silent
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.inspection.inspecting import WantedGroups
     from passes.inspection.inspection import Inspection
-    from passes.inspection.lowest import Lowest
     from passes.support.operators import Operators
 
 #: Columns where the output is no terminal.
@@ -131,46 +130,17 @@ class Inspect(Converting, Reporting, Standalone):
         return inspect_model(model, asked, RuleOptions(batch=self.batch), release, wanted)
 
 
-@dataclass(frozen=True)
-class LowestOpset(Reporting, Standalone):
-    """Return whether a model can be written in each opset from its own down to 7, and what stops
-    it.
-
-    Nothing is executed, so no outcome is verified, and nothing is written.
-    """
-
-    model: TheModel
-    _: KW_ONLY
-    inline: Annotated[Sequence[str], options_of(Convert)["inline"].help] = ()
-    verbose: Annotated[bool, options_of(Delivery)["verbose"].help] = False
-
-    def run(self, say: Say = silent) -> Lowest:
-        """Return what becomes of the model at each opset.
-
-        Raises:
-            BadModel: the input is no valid model.
-            UnknownFunction: the model has no function of a name in `inline`.
-        """
-        from passes.inspection.lowest import find_lowest
-
-        return find_lowest(self.model, RuleOptions(inline=tuple(self.inline) or ("unsupported",)))
-
-    def outputs(self, say: Say = silent) -> Iterator[Output]:
-        found = self.run(say)
-        yield Output(found.to_text(verbose=self.verbose), {"json": found.to_json})
-
-
 @command("list", short_help="List the rules.")
 @dataclass(frozen=True)
 class List(Standalone):
     """List the rules."""
 
-    def run(self, say: Say = silent) -> Text:
+    def run(self, say: Say = silent) -> str:
         from passes.reports.words import aligned
         from passes.rule import load_rules
 
         rules = sorted(load_rules().items())
-        return Text("\n".join(aligned([[name, rule.summary] for name, rule in rules], indent="")))
+        return "\n".join(aligned([[name, rule.summary] for name, rule in rules], indent=""))
 
 
 @command("explain", short_help="Explain a rule or a code.")
@@ -180,13 +150,13 @@ class Explain(Standalone):
 
     subject: str = argument("A rule, or the code of a refusal or a proof.", metavar="NAME")
 
-    def run(self, say: Say = silent) -> Text:
+    def run(self, say: Say = silent) -> str:
         from passes.commands.explanation import explanation, unexplained
 
         text = explanation(self.subject)
         if text is None:
             raise WrongUsage(unexplained(self.subject))
-        return Text(text)
+        return text
 
 
 @command(

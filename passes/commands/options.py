@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from passes.choices import (
     Verifying,
 )
 from passes.commands.declaring import Declared, Feeds, Help, Place, WrongValue, option, options_of
+from passes.commands.registry import command_of
 from passes.errors import nearest
 
 if TYPE_CHECKING:
@@ -190,10 +190,16 @@ ProofBudget = Annotated[
 ]
 
 
+def rule_options(declared: Declared) -> RuleOptions:
+    """The options for rules that options of the same names give, as far as they are set."""
+    given = {one.name: getattr(declared, one.name, None) for one in fields(RuleOptions)}
+    return RuleOptions(**{name: value for name, value in given.items() if value is not None})
+
+
 @dataclass(frozen=True, kw_only=True)
-class Options(Executing, Binding, Converting, ABC):
+class Options(Executing, Binding, Converting):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
-    docstring, which is the help, and the `schedule` of phases that it runs."""
+    docstring, which is the help; another `schedule` of phases than that of its name."""
 
     verify: bool = option(True, "Execute the model before and after.")
     allow_unverified: bool = option(False, "Write rewrites that could not be compared.")
@@ -229,9 +235,16 @@ class Options(Executing, Binding, Converting, ABC):
     progress: Callable[[str], None] | None = option(None, shown=frozenset({"api"}))
 
     @property
-    @abstractmethod
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
+        from passes.commands.schedules import SCHEDULES
+
+        return SCHEDULES[self.scheduled]
+
+    @property
+    def scheduled(self) -> str:
+        """The name of its schedule, if that is one of this package."""
+        return command_of(self).name
 
     def instead(self, models: Sequence[str], delivery: Delivery) -> Standalone | None:
         """The command that answers on the command line in place of this one, if the options ask
@@ -249,11 +262,8 @@ class Options(Executing, Binding, Converting, ABC):
         return None
 
     def for_rules(self) -> RuleOptions:
-        """Return the options for rules: those that they have, by name, as far as they are set."""
-        known = {option.name for option in fields(RuleOptions)}
-        own = {option.name: getattr(self, option.name) for option in fields(self)}
-        given = {name: value for name, value in own.items() if name in known and value is not None}
-        return RuleOptions(**given, for_onnxruntime=self.for_ is not None)
+        """Return the options for rules."""
+        return replace(rule_options(self), for_onnxruntime=self.for_ is not None)
 
     def proving(self) -> Proving | None:
         """Return how to prove the outcome, None if that is not asked for."""

@@ -114,7 +114,7 @@ def command_of(options: Options) -> Command:
     Raises:
         UnknownCommand: they were declared, but not registered.
     """
-    for known in load_commands().values():
+    for known in _COMMANDS.values():
         if known.options is type(options):
             return known
     raise UnknownCommand(f"{type(options).__name__} was not registered as a command")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import (
     MOST_BYTES,
@@ -18,7 +18,7 @@ from passes.choices import (
     Target,
 )
 from passes.commands.declaring import WrongValue, option, options_of
-from passes.commands.delivery import CLI, Delivery
+from passes.commands.delivery import CLI, Delivery, Reporting
 from passes.commands.options import (
     Binding,
     Choosing,
@@ -29,12 +29,12 @@ from passes.commands.options import (
     Selecting,
 )
 from passes.commands.registry import command
+from passes.commands.standalone import Output, Say, Standalone, TheModel, silent
 from passes.errors import WrongUsage, nearest
 from passes.operators.cells import RECURRENT
 
 if TYPE_CHECKING:
-    from passes.commands.standalone import Standalone
-    from passes.engine.schedules import Schedule
+    from passes.inspection.lowest import Lowest
     from passes.targets.profile import Profile
 
 
@@ -54,10 +54,6 @@ class Upgrade(Options):
         "time, `unroll` writes out each row of a static batch, `auto` chooses.",
         Batch,
     )
-
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("upgrade")
 
 
 @command(
@@ -97,10 +93,6 @@ class Convert(Options):
         False, "Drop metadata that the IR version cannot hold, instead of refusing it."
     )
 
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("convert")
-
     def for_rules(self) -> RuleOptions:
         own = replace(super().for_rules(), inline=tuple(self.inline) or ("unsupported",))
         _, release = self.asked()
@@ -109,8 +101,6 @@ class Convert(Options):
     def instead(self, models: Sequence[str], delivery: Delivery) -> Standalone | None:
         if not self.lowest:
             return None
-        from passes.commands.looking import LowestOpset
-
         for name in ("opset", "for_", "ir_version", *options_of(Binding)):
             if getattr(self, name) is not None:
                 flag = options_of(Convert)[name].key
@@ -143,6 +133,35 @@ class Convert(Options):
             )
 
 
+@dataclass(frozen=True)
+class LowestOpset(Reporting, Standalone):
+    """Return whether a model can be written in each opset from its own down to 7, and what stops
+    it.
+
+    Nothing is executed, so no outcome is verified, and nothing is written.
+    """
+
+    model: TheModel
+    _: KW_ONLY
+    inline: Annotated[Sequence[str], options_of(Convert)["inline"].help] = ()
+    verbose: Annotated[bool, options_of(Delivery)["verbose"].help] = False
+
+    def run(self, say: Say = silent) -> Lowest:
+        """Return what becomes of the model at each opset.
+
+        Raises:
+            BadModel: the input is no valid model.
+            UnknownFunction: the model has no function of a name in `inline`.
+        """
+        from passes.inspection.lowest import find_lowest
+
+        return find_lowest(self.model, RuleOptions(inline=tuple(self.inline) or ("unsupported",)))
+
+    def outputs(self, say: Say = silent) -> Iterator[Output]:
+        found = self.run(say)
+        yield Output(found.to_text(verbose=self.verbose), {"json": found.to_json})
+
+
 @command("lower", short_help="Turn every Scan into a Loop.", suffix="lowered")
 @dataclass(frozen=True, kw_only=True)
 class Lower(Selecting):
@@ -150,10 +169,6 @@ class Lower(Selecting):
 
     Nothing is written unless every Scan became one and every rewrite was verified.
     """
-
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("lower")
 
 
 @command("raise", short_help="Turn Loops into Scans, where that is proven.", suffix="raised")
@@ -163,10 +178,6 @@ class Raise(Selecting):
 
     A Loop that stays is reported with what its proof lacks; under --strict that exits with 3.
     """
-
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("raise")
 
 
 @command("unroll", short_help="Write out loops of a static length.", suffix="unrolled")
@@ -202,10 +213,10 @@ class Unroll(Selecting):
     )
 
     @property
-    def schedule(self) -> Schedule:
+    def scheduled(self) -> str:
         if self.peel is not None:
-            return _schedule("peel")
-        return _schedule("unroll" if self.factor is None else "unroll-partial")
+            return "peel"
+        return "unroll" if self.factor is None else "unroll-partial"
 
     def check(self) -> None:
         """See that the loops are written out in one way."""
@@ -235,10 +246,6 @@ class Expand(Selecting):
     )
     max_nodes: MaxNodes = MOST_NODES
 
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("expand")
-
 
 @command("reroll", short_help="Make loops of what is written out.", suffix="rerolled")
 @dataclass(frozen=True, kw_only=True)
@@ -253,10 +260,6 @@ class Reroll(Options):
         False, "Join weights of which each copy has its own, as equal layers have."
     )
 
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("reroll")
-
 
 @command("hoist", short_help="Move work and constants out of loops.", suffix="hoisted")
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +267,6 @@ class Hoist(Choosing):
     """Move invariant work out of loops and branches, and constants to the main graph."""
 
     max_bytes: MaxBytes = MOST_BYTES
-
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("hoist")
 
 
 @command(
@@ -282,10 +281,6 @@ class Simplify(Choosing):
     What might fail stays, for the new model must fail where the old one does; --assume
     valid-inputs removes it, too.
     """
-
-    @property
-    def schedule(self) -> Schedule:
-        return _schedule("simplify")
 
 
 @command("optimize", short_help="Optimize control flow for a target runtime.", suffix="optimized")
@@ -334,9 +329,8 @@ class Optimize(Choosing):
         return self.require_gain if self.require_gain is not None else 0.0 if self.measure else None
 
     @property
-    def schedule(self) -> Schedule:
-        form = self._form
-        return _schedule("optimize" if form == Target.onnxruntime else f"optimize-{form}")
+    def scheduled(self) -> str:
+        return "optimize" if self._form == Target.onnxruntime else f"optimize-{self._form}"
 
     @property
     def profile(self) -> Profile | None:
@@ -401,9 +395,3 @@ class Optimize(Choosing):
         if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own
-
-
-def _schedule(name: str) -> Schedule:
-    from passes.commands.schedules import SCHEDULES
-
-    return SCHEDULES[name]

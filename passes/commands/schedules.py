@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from passes.choices import RuleOptions
@@ -165,50 +164,5 @@ _ALL = (
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),
 )
-#: (earlier, later): a schedule that holds both must have them in this order: loops are
-#: recognized as they were written, work moves out of Scans without unused values and nodes,
-#: and constants come last: in a body they tell more about its shapes.
-_ORDER = (
-    ("scan-8", "opset"),
-    ("count-loop", "raise-loop"),
-    ("raise-loop", "batch-inputs"),
-    ("raise-loop", "flatten-scan"),
-    ("prune-loop", "flatten-scan"),
-    ("flatten-scan", "recognize-cell"),
-    ("flatten-scan", "lower-scan"),
-    ("prune-loop", "batch-inputs"),
-    ("prune-loop", "recognize-cell"),
-    ("raise-loop", "recognize-cell"),
-    ("recognize-cell", "batch-inputs"),
-    ("run-in-blocks", "batch-inputs"),
-    ("recognize-cell", "regroup-sum"),
-    ("regroup-sum", "batch-inputs"),
-    ("regroup-sum", "hoist-invariants"),
-    ("recognize-cell", "unroll"),
-    ("batch-inputs", "lower-scan"),
-    ("batch-inputs", "hoist-invariants"),
-    ("hoist-invariants", "hoist-constants"),
-    ("fold-constants", "hoist-invariants"),
-    ("fold-constants", "hoist-constants"),
-    ("lower-scan", "hoist-constants"),
-    ("unroll", "hoist-constants"),
-    ("unroll", "select-branches"),
-    ("hoist-constants", "sink-weights"),
-)
-
-
-def check_order(names: Sequence[str]) -> None:
-    """Check that rules which depend on each other are in the order that works.
-
-    Raises:
-        ValueError: they are not.
-    """
-    for earlier, later in _ORDER:
-        if {earlier, later} <= set(names) and names.index(earlier) > names.index(later):
-            raise ValueError(f"the rule {earlier!r} must run before {later!r}")
-
-
 #: The built-in schedules, by name.
 SCHEDULES: dict[str, Schedule] = {schedule.name: schedule for schedule in _ALL}
-for _schedule in _ALL:
-    check_order([name for phase in _schedule.phases for name in phase.rules])

@@ -24,17 +24,6 @@ def silent(what: str) -> None:
 
 
 @dataclass(frozen=True)
-class Text:
-    """A result that is a text."""
-
-    text: str
-
-    def to_text(self) -> str:
-        """The text."""
-        return self.text
-
-
-@dataclass(frozen=True)
 class Output:
     """What the command line shows of a result: the `text`; the `files` that are written where the
     options of these names are set; on stderr the `remarks`, then the `failure`; the exit code."""
@@ -55,10 +44,11 @@ class Standalone(Declared, ABC):
         """Return the result; `say` is told of progress."""
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        """What the command line shows of the result, which has `to_text` and may have `to_json`."""
+        """What the command line shows of the result: a text, or what has `to_text` and may have
+        `to_json`."""
         found = self.run(say)
         files = {"json": found.to_json} if hasattr(found, "to_json") else {}
-        yield Output(found.to_text(), files)
+        yield Output(found if isinstance(found, str) else found.to_text(), files)
 
     def files(self) -> Sequence[Path]:
         """The files that no report may be written over: by default those that are read."""

@@ -85,6 +85,11 @@ def test_a_command_is_that_of_the_folder() -> None:
     assert words[-2:] == ["--peel", "first"]
 
 
+def test_the_page_of_all_rules_is_up_to_date() -> None:
+    page = (ROOT / "docs/rules.md").read_text()
+    assert page == rule_pages.document(), "python docs/hooks/rule_pages.py docs/rules.md"
+
+
 @pytest.mark.slow
 def test_each_code_of_each_rule_has_an_example_or_a_reason() -> None:
     pages = dict(rule_pages.pages())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from onnx import NodeProto, helper
@@ -121,7 +121,7 @@ class Sketch:
 
     origins: Origins
     limit: int
-    constants: Sequence[Collection[str]] = ()
+    is_constant: Callable[[str], bool]
     marks: list[Mark] = field(default_factory=list)
     arrows: dict[Arrow, None] = field(default_factory=dict)
     boxes: list[Box] = field(default_factory=list)
@@ -148,16 +148,13 @@ class Sketch:
         marks = []
         for mark, signs in zip(self.marks, self.signs, strict=True):
             twin = next((twins[sign] for sign in signs if sign in twins), -1)
-            marks.append(Mark(mark.kind, mark.label, mark.name, mark.box, twin, twin in moved))
+            marks.append(replace(mark, twin=twin, moved=twin in moved))
         return Drawing(marks, list(self.arrows), self.boxes, self.shown, self.total)
 
-    def signed(self, inside: bool | None = None) -> Iterator[tuple[Sign, ...]]:
-        """The signs of all nodes, or only of those inside or outside of loops."""
+    def signed(self, inside: bool) -> Iterator[tuple[Sign, ...]]:
+        """The signs of the nodes inside of loops, or outside of them."""
         for mark, signs in zip(self.marks, self.signs, strict=True):
-            if mark.kind == "node" and inside in (
-                None,
-                mark.box >= 0 and self.boxes[mark.box].loop,
-            ):
+            if mark.kind == "node" and inside == (mark.box >= 0 and self.boxes[mark.box].loop):
                 yield signs
 
     def _any(
@@ -169,7 +166,7 @@ class Sketch:
         box: int,
     ) -> None:
         """Draw a node that is in no loop, with the bodies of a loop or the branches of an If."""
-        form = _form(node, opset)
+        form = form_of(node, opset)
         if form is not None:
             title = next((titles[name] for name in node.output if name in titles), op_of(node))
             self._loop(form, title, values, box)
@@ -263,7 +260,7 @@ class Sketch:
         if name in values:
             return values[name]
         mark = None
-        if name and not any(name in names for names in self.constants):
+        if name and not self.is_constant(name):
             mark = self._mark("input", "", name, -1)
         value = self._outer[name] = _Value(mark, self.origins.of_name(name))
         return value
@@ -278,7 +275,7 @@ class Sketch:
             self.arrows[Arrow(value.mark, target)] = None
 
 
-def _form(node: NodeProto, opset: int) -> LoopForm | None:
+def form_of(node: NodeProto, opset: int) -> LoopForm | None:
     """A loop taken apart; None for any other node, and a loop whose form its callers choose."""
     try:
         return LoopForm.from_node(node, opset) if is_loop(node) else None

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from onnx import NodeProto
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.errors import BadModel, count
+from passes.errors import count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
-from passes.ir.places import Owner, Place, is_loop
+from passes.ir.places import Place, is_loop
 from passes.loops.alike import pattern_of
-from passes.loops.form import Kind, LoopForm
+from passes.loops.form import Kind
 from passes.loops.structure import Structures
 from passes.operators.cells import RECURRENT
-from passes.reports.pages.drawing import Drawing, Origins, Sketch, paired, shortened
+from passes.reports.pages.drawing import Drawing, Origins, Sketch, form_of, paired, shortened
 from passes.reports.report import Record, summed
 from passes.reports.words import grouped
 from passes.rule import Site
@@ -72,17 +72,17 @@ def lanes_of(before: Model, after: Model | None, records: Sequence[Record]) -> l
     """The lanes of a model, in the order of its loops; those of one likeness that became one thing
     are one. `after` is None where there is no outcome, and `before` itself where it is unchanged.
     """
-    outcome = None if after is None else _Outcome(after)
+    outcome = None if after is None else _Outcome(before, after)
     found = [
         _Loop(place, outcome.nodes_of(place) if outcome is not None else ())
         for place in scoping.walk_model(before.proto)
         if is_loop(place.node)
     ]
     _assign(records, found)
-    structures, constants = Structures(before), _Constants()
+    structures = Structures(before)
     groups = grouped(found, lambda loop: (structures.of(loop.place), loop.fate))
     limit = max(_FEWEST, min(_MOST_NODES, _MOST_OF_ALL // max(1, 2 * len(groups))))
-    return [_lane(before, outcome, group, limit, constants) for group in groups]
+    return [_lane(before, outcome, group, limit) for group in groups]
 
 
 @dataclass
@@ -121,8 +121,8 @@ def _assign(records: Iterable[Record], loops: Sequence[_Loop]) -> None:
 class _Outcome:
     """The outcome, and where it defines what the original defines."""
 
+    before: Model
     after: Model
-    _names: dict[int, set[str]] = field(default_factory=dict)
 
     @cached_property
     def where(self) -> Mapping[str, scoping.Scope]:
@@ -143,7 +143,7 @@ class _Outcome:
         owner = homes[0].owner
         index = self.after.index(owner)
         waiting = [name for name in place.node.output if name in index.positions]
-        stops = self._defined(place.scope.owner) - set(place.node.output)
+        outputs, original = set(place.node.output), self.before.index(place.scope.owner)
         found: set[int] = set()
         while waiting:
             position = index.positions.get(waiting.pop())
@@ -151,14 +151,11 @@ class _Outcome:
                 continue
             found.add(position)
             waiting += [
-                name for name in scoping.free_names(owner.node[position]) if name not in stops
+                name
+                for name in scoping.free_names(owner.node[position])
+                if name in outputs or not original.defines(name)
             ]
         return [owner.node[position] for position in sorted(found)]
-
-    def _defined(self, owner: Owner) -> set[str]:
-        if id(owner) not in self._names:
-            self._names[id(owner)] = scoping.defined(owner)
-        return self._names[id(owner)]
 
 
 def _lane(
@@ -166,14 +163,13 @@ def _lane(
     outcome: _Outcome | None,
     group: Sequence[_Loop],
     limit: int,
-    constants: _Constants,
 ) -> Lane:
     place, nodes = group[0].place, group[0].nodes
     paths = [loop.place.path for loop in group]
     opset = before.opset_at(place.scope)
     title, facts = _described(before, place, opset)
     origins = Origins()
-    left = Sketch(origins, limit, constants.seen_from(place.scope))
+    left = Sketch(origins, limit, partial(_is_constant, before, place.scope))
     left.add([place.node], opset, dict.fromkeys(filter(None, place.node.output), title))
     left.results(filter(None, place.node.output))
     own = [record for loop in group for record in loop.records]
@@ -187,7 +183,7 @@ def _lane(
         return Lane(paths, title, facts, became, _steps(own), (), refusals, drawn, None, 0)
     after = outcome.after
     home = next((outcome.where[n] for n in place.node.output if n in outcome.where), place.scope)
-    right = Sketch(origins, limit, constants.seen_from(home))
+    right = Sketch(origins, limit, partial(_is_constant, after, home))
     new_opset = after.opset_at(home)
     titles = {
         name: _title(node, new_opset)
@@ -220,31 +216,24 @@ def _other_constants(before: Model, after: Model, place: Place) -> list[str]:
     return [name for name in names if sides[0].get(name) != sides[1].get(name)]
 
 
-@dataclass(frozen=True)
-class _Constants:
-    """The names of the constants of graphs, each of which is read once."""
-
-    known: dict[int, set[str]] = field(default_factory=dict)
-
-    def seen_from(self, scope: scoping.Scope) -> list[set[str]]:
-        """Those that a scope sees, of each graph around."""
-        return [self._of(one.owner) for one in scope.chain()]
-
-    def _of(self, owner: Owner) -> set[str]:
-        if id(owner) not in self.known:
-            made = (node.output for node in owner.node if op_of(node) == "Constant")
-            names = {name for outputs in made for name in outputs}
-            self.known[id(owner)] = names | scoping.initializer_names(owner)
-        return self.known[id(owner)]
+def _is_constant(model: Model, scope: scoping.Scope, name: str) -> bool:
+    """True if a scope sees a constant of this name."""
+    home = model.home(scope, name)
+    if home is None:
+        return False
+    index = model.index(home.owner)
+    made = index.producers.get(name)
+    if made is not None:
+        return op_of(made) == "Constant"
+    return name in index.initializers or name not in index.inputs
 
 
 def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
     """The title of a loop, and facts about it."""
-    try:
-        form = LoopForm.from_node(place.node, opset)
-        trips = str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
-    except BadModel:
-        return _title(place.node, opset), []
+    title, form = _title(place.node, opset), form_of(place.node, opset)
+    if form is None:
+        return title, []
+    trips = TripCount(Site(model, place, opset, opset, Names(), model.types), form)
     parts = {
         "state": form.carried,
         "scanned input": form.scanned,
@@ -252,14 +241,13 @@ def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
         "node": form.body.node,
     }
     facts = [count(len(own), what) for what, own in parts.items() if own]
-    return _title(place.node, opset), [f"trip count {trips}", *facts]
+    return title, [f"trip count {trips}", *facts]
 
 
 def _title(node: NodeProto, opset: int) -> str:
     """The operator of a loop, with its opset."""
-    try:
-        form = LoopForm.from_node(node, opset)
-    except BadModel:
+    form = form_of(node, opset)
+    if form is None:
         return op_of(node)
     if form.kind is Kind.SCAN_8:
         return "Scan-8 with sequence_lens" if form.lengths else "Scan-8"
