@@ -27,9 +27,9 @@ Listener = Callable[[Row, int, int], None]
 def local(jobs: int) -> Engine:
     """An engine of so many processes on this machine."""
 
-    def run(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
+    def run(works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
         with Pool[Work](MODULE, jobs) as pool:
-            yield from pool.run(works)
+            yield from pool.run((work, work.limits) for work in works)
 
     return run
 
@@ -95,13 +95,13 @@ class Batch:
     def _rows(self) -> Iterator[Row]:
         """The rows: those that are known at once, then the others as they are done."""
         cache = None if self.cache is None else str(self.cache)
-        waiting: list[tuple[Work, Limits]] = []
+        waiting = []
         for task, limits in self.tasks:
-            work = Work(task, cache)
+            work = Work(task, limits, cache)
             if (row := work.known()) is not None:
                 yield row
             else:
-                waiting.append((work, limits))
+                waiting.append(work)
         for work, answer in self.engine(waiting) if waiting else ():
             yield _ended(work.task.model, answer) if isinstance(answer, Ended) else answer
 

@@ -7,10 +7,11 @@ import atexit
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import metadata
 from typing import Any
 
-from passes.builds.pool import Ended, Limits, Pool
+from passes.builds.pool import Ended, Pool
 from passes.builds.worker import MODULE, Engine, Work
 from passes.errors import End, PassesError, WrongUsage
 from passes.ir.versions import tools
@@ -56,10 +57,7 @@ def connected(address: str | Any) -> Engine:
         atexit.register(client.close)
     _check_workers(client)
 
-    def run(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
-        return _run(client, works)
-
-    return run
+    return partial(_run, client)
 
 
 def _check_workers(client: Any) -> None:
@@ -78,19 +76,19 @@ def _check_workers(client: Any) -> None:
             raise NoCluster(f"the worker {worker} has {_DISTRIBUTION} {version}, here is {own}")
 
 
-def _run(client: Any, works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
+def _run(client: Any, works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
     """Keep a few tasks at each worker; results are released as they come."""
     from distributed import CancelledError, as_completed
     from distributed.scheduler import KilledWorker
 
     waiting = iter(works)
     tries: dict[str, int] = {}
-    given: dict[str, tuple[Work, Limits]] = {}
+    given: dict[str, Work] = {}
     threads = sum(client.nthreads().values()) or 1
     running = as_completed(loop=client.loop)
 
-    def give(one: tuple[Work, Limits], number: int = 0) -> None:
-        future = client.submit(_done, *one, pure=False)
+    def give(one: Work, number: int = 0) -> None:
+        future = client.submit(_done, one, pure=False)
         given[future.key], tries[future.key] = one, number
         running.add(future)
 
@@ -111,7 +109,7 @@ def _run(client: Any, works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Wo
         following = next(waiting, None)
         if following is not None:
             give(following)
-        yield one[0], answer
+        yield one, answer
 
 
 #: What a worker of dask keeps: a process, and the thread that it belongs to.
@@ -119,7 +117,7 @@ _LOCK = threading.Lock()
 _OWN: list[tuple[ThreadPoolExecutor, Pool[Work]]] = []
 
 
-def _done(work: Work, limits: Limits) -> Row | Ended:
+def _done(work: Work) -> Row | Ended:
     """Do work in the process of this worker of dask."""
     with _LOCK:
         if not _OWN:
@@ -129,4 +127,4 @@ def _done(work: Work, limits: Limits) -> Row | Ended:
             _OWN.append((thread, pool))
             atexit.register(pool.close)
         thread, pool = _OWN[0]
-    return thread.submit(lambda: next(pool.run([(work, limits)]))[1]).result()
+    return thread.submit(lambda: next(pool.run([(work, work.limits)]))[1]).result()

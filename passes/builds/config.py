@@ -27,8 +27,9 @@ from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
 from passes.commands.task import Task
-from passes.commands.toml_lines import line_of
+from passes.commands.toml_lines import located
 from passes.errors import End, WrongUsage, nearest
+from passes.reports.json_values import Unreadable
 from passes.reports.summary import FAILING
 
 FILE = "passes.toml"
@@ -236,138 +237,123 @@ def load(path: Path) -> Config:
     if path.name == _PROJECT:
         start = ("tool", "passes")
         table = table.get("tool", {}).get("passes", {})
-    return _Reader(path, text, start).config(table)
+    try:
+        return _config(path, table)
+    except Unreadable as error:
+        raise BadConfig(located(path, text, error, start)) from error
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Reads tables of a file; `start` is the path of the table of the build."""
+def _config(path: Path, table: Mapping[str, Any]) -> Config:
+    """The build that a table describes. Raises Unreadable, as all that follow."""
+    build = _table(Build, table, (), ("verify", "overrides", "pipelines"))
+    overrides, pipelines = table.get("overrides", []), table.get("pipelines", {})
+    if not isinstance(overrides, list):
+        raise Unreadable(("overrides",), "is no list of tables")
+    if not isinstance(pipelines, dict):
+        raise Unreadable(("pipelines",), "is no table of pipelines")
+    config = Config(
+        path,
+        build,
+        {name: _pipeline(path.parent, name, steps) for name, steps in pipelines.items()},
+        _table(Verifying, table.get("verify", {}), ("verify",)),
+        [_override(number, one) for number, one in enumerate(overrides)],
+    )
+    named: dict[tuple[str | int, ...], str | None] = {(): build.pipeline}
+    for number, (one, _) in enumerate(config.overrides):
+        named["overrides", number] = one.pipeline
+    for where, name in named.items():
+        if name is not None and name not in config.pipelines:
+            near = nearest(name, config.pipelines)
+            raise Unreadable((*where, "pipeline"), f"there is no pipeline {name!r}; {near}")
+    return config
 
-    path: Path
-    text: str
-    start: tuple[str, ...]
 
-    def config(self, table: Mapping[str, Any]) -> Config:
-        own = dict(table)
-        verify = own.pop("verify", {})
-        overrides = own.pop("overrides", [])
-        pipelines = own.pop("pipelines", {})
-        build = self.table(Build, own, (), ("verify", "overrides", "pipelines"))
-        if not isinstance(overrides, list):
-            raise self.wrong(("overrides",), "is no list of tables")
-        if not isinstance(pipelines, dict):
-            raise self.wrong(("pipelines",), "is no table of pipelines")
-        config = Config(
-            self.path,
-            build,
-            {name: self.pipeline(name, steps) for name, steps in pipelines.items()},
-            self.table(Verifying, verify, ("verify",)),
-            [self.override(number, one) for number, one in enumerate(overrides)],
-        )
-        named: dict[tuple[str | int, ...], str | None] = {(): build.pipeline}
-        for number, (one, _) in enumerate(config.overrides):
-            named["overrides", number] = one.pipeline
-        for where, name in named.items():
-            if name is not None and name not in config.pipelines:
-                near = nearest(name, config.pipelines)
-                raise self.wrong((*where, "pipeline"), f"there is no pipeline {name!r}; {near}")
-        return config
+def _override(number: int, table: Any) -> tuple[OverrideTable, Verifying]:
+    where = ("overrides", number)
+    read = _table(OverrideTable, table, where, ("verify",))
+    if not read.models:
+        raise Unreadable(where, "names no models")
+    return read, _table(Verifying, table.get("verify", {}), (*where, "verify"))
 
-    def override(self, number: int, table: Any) -> tuple[OverrideTable, Verifying]:
-        where = ("overrides", number)
-        if not isinstance(table, dict):
-            raise self.wrong(where, "is no table")
-        own = dict(table)
-        verify = self.table(Verifying, own.pop("verify", {}), (*where, "verify"))
-        read = self.table(OverrideTable, own, where, ("verify",))
-        if not read.models:
-            raise self.wrong(where, "names no models")
-        return read, verify
 
-    def pipeline(self, name: str, steps: Any) -> list[tuple[str, Mapping[str, Any]]]:
-        where: tuple[str | int, ...] = ("pipelines", name)
-        if not isinstance(steps, list) or not steps:
-            raise self.wrong(where, "is no list of commands")
-        return [self.step((*where, number), step) for number, step in enumerate(steps)]
+def _pipeline(folder: Path, name: str, steps: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    where: tuple[str | int, ...] = ("pipelines", name)
+    if not isinstance(steps, list) or not steps:
+        raise Unreadable(where, "is no list of commands")
+    return [_step(folder, (*where, number), step) for number, step in enumerate(steps)]
 
-    def step(self, where: tuple[str | int, ...], step: Any) -> tuple[str, Mapping[str, Any]]:
-        """A command by its name, or a table of the command and its options."""
-        own = dict(step) if isinstance(step, dict) else {"command": step}
-        name = own.pop("command", None)
-        if not isinstance(name, str):
-            raise self.wrong(where, "names no command")
+
+def _step(folder: Path, where: tuple[str | int, ...], step: Any) -> tuple[str, Mapping[str, Any]]:
+    """A command by its name, or a table of the command and its options."""
+    own = dict(step) if isinstance(step, dict) else {"command": step}
+    name = own.get("command")
+    if not isinstance(name, str):
+        raise Unreadable(where, "names no command")
+    try:
+        declared = command_named(name).options
+    except UnknownCommand as error:
+        raise Unreadable(where, f"{error}") from error
+    if isinstance(own.get("values"), dict):
+        own["values"] = _read_files(folder, own["values"])
+    values = _values(declared, own, where, ("command",))
+    if "inputs" in values:
+        values["inputs"] = os.path.normpath(folder / values["inputs"])
+    if f"{values.get('target')}".endswith(".toml"):
+        values["target"] = os.path.normpath(folder / values["target"])
+    _made(declared, values, where)
+    return name, values
+
+
+def _read_files(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of inputs, with the content of the files that they name."""
+    from passes.binding.values import read
+
+    return {
+        name: read(value, folder) if f"{value}".startswith("@") else value
+        for name, value in values.items()
+    }
+
+
+def _table(
+    declared: type[_T],
+    table: Any,
+    where: tuple[str | int, ...],
+    beside: Sequence[str] = (),
+) -> _T:
+    """The options of a class that a table holds, `beside` keys that are read elsewhere."""
+    if not isinstance(table, dict):
+        raise Unreadable(where, "is no table")
+    return _made(declared, _values(declared, table, where, beside), where)
+
+
+def _values(
+    declared: type,
+    table: Mapping[str, Any],
+    where: tuple[str | int, ...],
+    beside: Sequence[str],
+) -> dict[str, Any]:
+    """The values of a table, by the names of the options, without those of keys `beside`."""
+    known = {option.file_key: option for option in options_of(declared, "file").values()}
+    values = {}
+    for key, value in table.items():
+        if key in beside:
+            continue
+        if key not in known:
+            near = nearest(key, sorted([*known, *beside]))
+            raise Unreadable((*where, key), f"there is no option {key!r}; {near}")
+        option = known[key]
         try:
-            declared = command_named(name).options
-        except UnknownCommand as error:
-            raise self.wrong(where, f"{error}") from error
-        if isinstance(own.get("values"), dict):
-            own["values"] = self.read_files(own["values"])
-        values = self.values(declared, own, where, ("command",))
-        if "inputs" in values:
-            values["inputs"] = os.path.normpath(self.path.parent / values["inputs"])
-        if f"{values.get('target')}".endswith(".toml"):
-            values["target"] = os.path.normpath(self.path.parent / values["target"])
-        self.made(declared, values, where)
-        return name, values
+            values[option.name] = option.checked(value)
+        except WrongOption as error:
+            raise Unreadable((*where, key), error.sentence, " ") from error
+    return values
 
-    def read_files(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of inputs, with the content of the files that they name."""
-        from passes.binding.values import read
 
-        return {
-            name: read(value, self.path.parent) if f"{value}".startswith("@") else value
-            for name, value in values.items()
-        }
-
-    def table(
-        self,
-        declared: type[_T],
-        table: Any,
-        where: tuple[str | int, ...],
-        beside: Sequence[str] = (),
-    ) -> _T:
-        """The options of a class that a table holds, `beside` keys that are read elsewhere."""
-        if not isinstance(table, dict):
-            raise self.wrong(where, "is no table")
-        return self.made(declared, self.values(declared, table, where, beside), where)
-
-    def values(
-        self,
-        declared: type,
-        table: Mapping[str, Any],
-        where: tuple[str | int, ...],
-        beside: Sequence[str],
-    ) -> dict[str, Any]:
-        """Return the values of a table, by the names of the options."""
-        known = {
-            option.file_key: option
-            for option in options_of(declared).values()
-            if "file" in option.help.shown
-        }
-        values = {}
-        for key, value in table.items():
-            if key not in known:
-                near = nearest(key, sorted([*known, *beside]))
-                raise self.wrong((*where, key), f"there is no option {key!r}; {near}")
-            option = known[key]
-            try:
-                values[option.name] = option.checked(value)
-            except WrongOption as error:
-                raise self.wrong((*where, key), error.sentence, " ") from error
-        return values
-
-    def made(self, declared: type[_T], values: dict[str, Any], where: tuple[str | int, ...]) -> _T:
-        try:
-            return declared(**values)
-        except WrongValue as error:
-            key = options_of(declared)[error.name].file_key
-            raise self.wrong((*where, key), error.sentence, " ") from error
-        except (TypeError, ValueError) as error:
-            raise self.wrong(where, f"{error}") from error
-
-    def wrong(self, where: tuple[str | int, ...], sentence: str, joint: str = ": ") -> BadConfig:
-        """The error that names the file, the line and the key."""
-        line = line_of(self.text, (*self.start, *where))
-        place = f"{self.path}:{line}" if line else f"{self.path}"
-        key = ".".join(map(str, where))
-        return BadConfig(f"{place}: {key}{joint}{sentence}" if key else f"{place}: {sentence}")
+def _made(declared: type[_T], values: dict[str, Any], where: tuple[str | int, ...]) -> _T:
+    try:
+        return declared(**values)
+    except WrongValue as error:
+        key = options_of(declared)[error.name].file_key
+        raise Unreadable((*where, key), error.sentence, " ") from error
+    except (TypeError, ValueError) as error:
+        raise Unreadable(where, f"{error}") from error

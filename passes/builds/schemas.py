@@ -53,11 +53,7 @@ def _table(
     declared: type, more: Mapping[str, Any] | None = None, required: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The schema of a table that holds options."""
-    own = {
-        option.file_key: option.schema()
-        for option in options_of(declared).values()
-        if "file" in option.help.shown
-    }
+    own = {option.file_key: option.schema() for option in options_of(declared, "file").values()}
     return {
         "type": "object",
         "properties": {**own, **(more or {})},

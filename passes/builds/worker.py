@@ -23,9 +23,10 @@ MODULE = "passes.builds.worker"
 
 @dataclass(frozen=True)
 class Work:
-    """A task, and the folder of the cache, if there is one."""
+    """A task, its limits, and the folder of the cache, if there is one."""
 
     task: Task
+    limits: Limits
     cache: str | None = None
 
     def known(self) -> Row | None:
@@ -46,8 +47,8 @@ class Work:
         return replace(row, remarks=(*row.remarks, warning)) if warning else row
 
 
-#: Takes work with its limits, and yields each with its row, or how it was ended.
-Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
+#: Takes work, and yields each with its row, or how it was ended.
+Engine = Callable[[Iterable[Work]], Iterator[tuple[Work, Row | Ended]]]
 
 
 if __name__ == "__main__":

@@ -36,9 +36,8 @@ def parameters_of(declared: type, own_first: type | None = None) -> list[Paramet
     `own_first`: a class that it is derived from, whose options come last.
     """
     inherited = set(options_of(own_first)) if own_first is not None else set()
-    options = [one for one in options_of(declared).values() if "cli" in one.help.shown]
-    options.sort(key=lambda option: option.name in inherited)
-    return [parameter(option) for option in options]
+    options = options_of(declared, "cli").values()
+    return [parameter(one) for one in sorted(options, key=lambda one: one.name in inherited)]
 
 
 def _named(path: Path | None) -> Path | None:

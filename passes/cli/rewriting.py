@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from passes.cli.parameters import options_from, parameters_of
-from passes.cli.running import call, fail, failing, progress, show, show_one
+from passes.cli.running import call, fail, failing, show
 from passes.commands.declaring import Place
 from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.places import DASH, check_reports
 from passes.commands.registry import Command
-from passes.commands.standalone import Output
+from passes.commands.standalone import Output, Say
 from passes.commands.task import Done, Task, perform, with_advice
 from passes.errors import FAILED, MISMATCH, WrongUsage
 
@@ -69,13 +69,9 @@ def caller(command: Command) -> Callable[..., None]:
                 show(partial(many.shown, batch, verbose=delivery.verbose), {})
                 return
         with _as_files(task) as files:
-            with progress() as say:
-                done = perform(files.task, say)
-                done = with_advice(files.task, done, say)
-            files.deliver(done)
             stdout = DASH if files.to_stdout else None
             places = {"json": delivery.json, "html": many.html, "output": stdout}
-            show_one(_output(files, done, delivery, many), places)
+            show(partial(_outputs, files, delivery, many), places)
 
     return run
 
@@ -134,6 +130,7 @@ def _batch(
         WrongUsage: an option is for one model.
     """
     from passes.builds.batch import Batch
+    from passes.builds.pool import Limits
     from passes.builds.sources import common_folder, output_of
 
     if delivery.output is not None and len(models) > 1:
@@ -145,7 +142,7 @@ def _batch(
         template = os.path.join(os.fspath(many.out_dir), "{folder}", "{name}")
         folder = common_folder(models)
         tasks = [replace(task, output=output_of(template, task.model, folder)) for task in tasks]
-    limits = many.limits()
+    limits = Limits(**many.limits())
     batch = Batch([(task, limits) for task in tasks], many.workers(many.jobs or 1))
     return many.placed(batch)
 
@@ -198,11 +195,14 @@ def _as_files(task: Task) -> Iterator[_Files]:
         yield _Files(task, to_stdout, tuple(names))
 
 
-def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output:
-    """What is shown of what became of a task."""
+def _outputs(files: _Files, delivery: Delivery, many: Many, say: Say) -> Iterator[Output]:
+    """Perform a task: what is shown of it."""
     from passes.reports.report_file import ReportFile
 
     task, text = files.task, ""
+    done = with_advice(task, perform(task, say), say)
+    say("")  # what fails from here on has a line of its own
+    files.deliver(done)
     if done.report is not None and not many.quiet:
         last = _written(task, done) if done.output and not files.to_stdout else ""
         text = files.named(done.report.to_text(verbose=delivery.verbose, written=last))
@@ -212,7 +212,7 @@ def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output
     }
     told = done.remarks if not many.quiet or done.exit_code == MISMATCH else ()
     sentence = files.named(done.sentence)
-    return Output(text, reports, [*map(files.named, told)], sentence, done.exit_code)
+    yield Output(text, reports, [*map(files.named, told)], sentence, done.exit_code)
 
 
 def _written(task: Task, done: Done) -> str:

@@ -40,16 +40,17 @@ def show(outputs: Callable[[Say], Iterator[Output]], places: Mapping[str, Place 
         for output in outputs(say):
             say.clear()
             code = max(code, output.exit_code)
-            show_one(output, places)
+            _show(output, places)
     if code:
         raise typer.Exit(code)
 
 
-def show_one(output: Output, places: Mapping[str, Place | None]) -> None:
+def _show(output: Output, places: Mapping[str, Place | None]) -> None:
     """Print and write one result, and exit if it is a failure."""
     with suppress(typer.Exit) if output.exit_code else nullcontext():  # if it can be written or not
-        if output.text:
-            beside(*places.values())(output.text)
+        if output.text:  # on stderr if a file is written to stdout, which is for one thing
+            taken = DASH in [place and os.fspath(place) for place in places.values()]
+            (complain if taken else tell)(output.text)
         for name, text in output.files.items():
             if (place := places[name]) is not None:
                 write(place, text())
@@ -91,12 +92,6 @@ def tell(text: str) -> None:
     except OSError as error:
         _silence(sys.stdout)
         fail(f"the output cannot be written ({error.strerror})", FAILED)
-
-
-def beside(*places: Place | None) -> Callable[[str], None]:
-    """Return what prints the text of a command: on stderr if one of its files is stdout, which is
-    for one thing."""
-    return complain if DASH in [place and os.fspath(place) for place in places] else tell
 
 
 def fail(sentence: str, code: int) -> NoReturn:

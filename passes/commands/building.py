@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +125,7 @@ class Run(Working, Standalone):
         place = default_folder() if own is None else file.folder / own
         jobs = self.jobs or file.build.jobs
         batch = Batch(
-            [(task[0], self.limits(task[1])) for task in tasks if task is not None],
+            [(task[0], replace(task[1], **self.limits())) for task in tasks if task is not None],
             self.workers(jobs) if self.client is None else connected(self.client),
             place if self.cache and file.build.cache else None,
             None if results is None else file.folder / results,

@@ -8,14 +8,14 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from passes.choices import PROOF_BUDGET, Assumption
+from passes.choices import PROOF_BUDGET, Assumption, Executors
 from passes.commands.declaring import Place, Source, WrongValue, argument, flags_of, option
 from passes.commands.delivery import API, CLI, Paged, Reporting
 from passes.commands.options import (
     Binding,
+    BothExecutors,
     Comparing,
-    ComparingBoth,
-    ExecutingBoth,
+    Executing,
     ProofBudget,
     feeds_of,
     rule_options,
@@ -144,7 +144,7 @@ class Verify(Comparing, Reporting, Paged, Standalone):
 
 @command("prove", short_help="Prove two models equal, or show inputs on which they differ.")
 @dataclass(frozen=True)
-class Prove(ExecutingBoth, Binding, Reporting, Standalone):
+class Prove(Executing, Binding, Reporting, Standalone):
     """Prove that a model answers as another one does, or execute both to find a difference.
 
     Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at drawn
@@ -156,6 +156,7 @@ class Prove(ExecutingBoth, Binding, Reporting, Standalone):
     before: Source = argument("The original.")
     after: Source = argument("The model that is to answer as it does.")
     _: KW_ONLY
+    executor: BothExecutors = Executors.both
     budget: ProofBudget = PROOF_BUDGET
     assume: Sequence[str] = option(
         (),
@@ -294,7 +295,7 @@ class CheckCertificate(Reporting, Standalone):
 
 @command("bisect", short_help="Find the first value in which two models differ, and why.")
 @dataclass(frozen=True)
-class Bisect(ComparingBoth, Reporting, Standalone):
+class Bisect(Comparing, Reporting, Standalone):
     """Find the first value in which two models differ that should be equal, and why.
 
     BEFORE alone is a folder with both sides and inputs, as a command that exits with 4 writes it.
@@ -304,6 +305,7 @@ class Bisect(ComparingBoth, Reporting, Standalone):
     before: Source = argument("The original, or a folder.")
     after: Source | None = argument("The model to compare with it.", default=None)
     _: KW_ONLY
+    executor: BothExecutors = Executors.both
     cases: int | None = option(None, "The most inputs to try.", least=1, metavar="N")
     memory: int = option(
         1024 * _MEGABYTE, "Bytes of values to hold while they are compared.", least=1, shown=API

@@ -13,6 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from passes.errors import nearest
+from passes.reports.json_values import schema_of
 
 if TYPE_CHECKING:
     from passes.session import Source as Source
@@ -75,14 +76,15 @@ class WrongType(WrongOption, TypeError):
 
 @dataclass(frozen=True)
 class ValueKind:
-    """A type that an option may have: how a value of it is recognized, stored, described, and
-    printed in reports, where it is distinguished from all others."""
+    """A type that an option may have: how a value of it is recognized, stored, and printed in
+    reports, where it is distinguished from all others; its schema in files, if it is another one
+    than that of the type."""
 
     sentence: str
     accepts: Callable[[Any], bool]
-    schema: Mapping[str, Any]
     stored: Callable[[Any], Any] = lambda value: value
     printed: Callable[[Any], Any] = lambda value: value
+    schema: Mapping[str, Any] | None = None
 
 
 def _is_number(value: Any) -> bool:
@@ -147,62 +149,59 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-_STRING = {"type": "string"}
 _WHOLE = {"type": "integer", "minimum": 0}
-_SIZE = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "?"}]}
 #: The kinds of options, by what is written in the declaration (without `| None`).
 KINDS: Mapping[Any, ValueKind] = {
-    bool: ValueKind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
-    int: ValueKind("a whole number", _is_integer, {"type": "integer"}),
-    float: ValueKind("a number", _is_number, {"type": "number"}, float),
-    str: ValueKind("a string", lambda value: isinstance(value, str), _STRING, str),
+    bool: ValueKind("true or false", lambda value: isinstance(value, bool)),
+    int: ValueKind("a whole number", _is_integer),
+    float: ValueKind("a number", _is_number, float),
+    str: ValueKind("a string", lambda value: isinstance(value, str), str),
     Place: ValueKind(
-        "a path", lambda value: isinstance(value, str | os.PathLike), _STRING, os.fspath
+        "a path",
+        lambda value: isinstance(value, str | os.PathLike),
+        os.fspath,
+        schema=schema_of(str),
     ),
-    Sequence[str]: ValueKind(
-        "a list of strings",
-        _is_list,
-        {"type": "array", "items": _STRING},
-        lambda v: tuple(map(str, v)),
-    ),
+    Sequence[str]: ValueKind("a list of strings", _is_list, lambda value: tuple(map(str, value))),
     Mapping[str, int | str]: ValueKind(
         "a mapping from names to sizes, or to other names",
         _is_sizes,
-        {"type": "object", "additionalProperties": {"anyOf": [_WHOLE, _STRING]}},
         dict,
+        schema={"type": "object", "additionalProperties": {"anyOf": [_WHOLE, schema_of(str)]}},
     ),
     Mapping[str, Sequence[int | None]]: ValueKind(
         "a mapping from names to shapes",
         _is_shapes,
-        {"type": "object", "additionalProperties": {"type": "array", "items": _SIZE}},
         _stored_shapes,
+        schema={
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": {"anyOf": [_WHOLE, {"const": "?"}]},
+            },
+        },
     ),
     Mapping[str, Any]: ValueKind(
         "a mapping from names to values",
         _is_named,
-        {"type": "object"},
         _stored_values,
         _printed_values,
+        {"type": "object"},
     ),
-    Callable[[str], None]: ValueKind("a function of a string", callable, {}),
+    Callable[[str], None]: ValueKind("a function of a string", callable),
     bool | Place: ValueKind(
-        "true, false or a path",
-        lambda value: isinstance(value, bool | str | os.PathLike),
-        {"anyOf": [{"type": "boolean"}, _STRING]},
+        "true, false or a path", lambda value: isinstance(value, bool | str | os.PathLike)
     ),
-    tuple[str, str]: ValueKind(
-        "two strings", lambda v: _is_list(v) and len(v) == 2, {"type": "array"}, tuple
-    ),
+    tuple[str, str]: ValueKind("two strings", lambda v: _is_list(v) and len(v) == 2, tuple),
     Mapping[str, str]: ValueKind(
         "a mapping from names to names",
         lambda value: _is_named(value) and all(isinstance(one, str) for one in value.values()),
-        {"type": "object", "additionalProperties": _STRING},
         dict,
     ),
-    tuple[float, float]: ValueKind("two numbers", _are_two, {}, tuple),
-    Any: ValueKind("anything", lambda value: True, {}),
-    Sequence[Place]: ValueKind("a list of paths", lambda v: not isinstance(v, str), {}, tuple),
-    Sequence[Any]: ValueKind("a list", lambda v: isinstance(v, Sequence), {}, tuple),
+    tuple[float, float]: ValueKind("two numbers", _are_two, tuple),
+    Any: ValueKind("anything", lambda value: True),
+    Sequence[Place]: ValueKind("a list of paths", lambda v: not isinstance(v, str), tuple),
+    Sequence[Any]: ValueKind("a list", lambda v: isinstance(v, Sequence), tuple),
 }
 
 
@@ -285,7 +284,7 @@ class Option:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its values."""
-        schema = dict(self.kind.schema)
+        schema = dict(self.kind.schema or schema_of(self.annotation))
         if self.help.among is not None:
             words = {"enum": [str(word) for word in self.help.among]}
             schema = {**schema, "items": words} if "items" in schema else words
@@ -313,9 +312,11 @@ def flags_of(options: Declared) -> list[str]:
     return [flag for one, value in given for flag in one.flags(value)]
 
 
-def options_of(declared: type) -> Mapping[str, Option]:
-    """The options of a class, by the names of its fields, in order."""
-    return _read(declared)
+def options_of(declared: type, shown: str = "") -> Mapping[str, Option]:
+    """The options of a class, by the names of its fields, in order; those that are `shown` on the
+    command line, in a file or to the library, if that is named."""
+    every = _read(declared)
+    return {name: one for name, one in every.items() if shown in one.help.shown} if shown else every
 
 
 @cache
@@ -359,7 +360,7 @@ def refuse_unknown(function: str, declared: type, keywords: Mapping[str, Any]) -
     Raises:
         TypeError: there is none; the sentence names the nearest.
     """
-    known = [name for name, option in options_of(declared).items() if "api" in option.help.shown]
+    known = options_of(declared, "api")
     for name in keywords:
         if name not in known:
             what = f"{function}() got an unexpected keyword argument {name!r}"

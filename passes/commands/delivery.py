@@ -13,7 +13,6 @@ from passes.errors import INTERRUPTED, WrongUsage, writing
 
 if TYPE_CHECKING:
     from passes.builds.batch import Batch
-    from passes.builds.pool import Limits
     from passes.builds.worker import Engine
 
 _DASK = "dask://"
@@ -85,17 +84,11 @@ class Working(Paged):
     )
     quiet: bool = option(False, "Print only what fails.", shown=CLI)
 
-    def limits(self, known: Limits | None = None) -> Limits:
-        """The limits of a model, those of the command line before those that are known."""
-        from passes.builds.pool import Limits
-
-        seconds = None if known is None else known.seconds
-        memory = None if known is None else known.memory
-        if self.time_limit is not None:
-            seconds = self.time_limit
-        if self.memory_limit is not None:
-            memory = self.memory_limit << 20
-        return Limits(seconds, memory)
+    def limits(self) -> dict[str, Any]:
+        """The limits of a model that are given, by the names of those of a task."""
+        memory = None if self.memory_limit is None else self.memory_limit << 20
+        given = {"seconds": self.time_limit, "memory": memory}
+        return {name: one for name, one in given.items() if one is not None}
 
     def workers(self, jobs: int) -> Engine:
         """The engine that works on models.

@@ -80,8 +80,7 @@ def _shown(
 ) -> Callable[_P, _R]:
     """The function, with the name, the signature and the documentation that `help` shows: the help
     of the command, what is `returned`, and a line for each option."""
-    options = [one for one in options_of(declared).values() if "api" in one.help.shown]
-    options.sort(key=lambda option: not option.positional)
+    options = sorted(options_of(declared, "api").values(), key=lambda one: not one.positional)
     about, _, raised = returned.partition("\n\nRaises:\n")
     listed = "\n".join(["Options:", *map(_line, options)])
     parts = [cleandoc(declared.__doc__ or ""), about, listed, raised and f"Raises:\n{raised}"]

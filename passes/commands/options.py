@@ -92,16 +92,15 @@ class Executing(Declared):
         check_executor(self.executor)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExecutingBoth(Executing):
-    """The executors of two models that are compared, or of a model and its parts."""
-
-    executor: str = option(
-        Executors.both,
+#: What executes both of two models, or a model and its parts.
+BothExecutors = Annotated[
+    str,
+    Help(
         "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
         "is not installed.",
         Executors,
-    )
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,13 +119,6 @@ class Comparing(Declared):
         """See that there is such an executor."""
         super().check()
         check_executor(self.executor)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparingBoth(Comparing):
-    """The same in an executor that runs both models."""
-
-    executor: Annotated[str, options_of(ExecutingBoth)["executor"].help] = Executors.both
 
 
 def feeds_of(inputs: Place | Feeds | None, model: ModelProto) -> Sequence[Feeds]:

@@ -10,9 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from passes.choices import Executors
 from passes.commands.declaring import Place, WrongValue, option
 from passes.commands.delivery import API, CLI, Force, Reporting
-from passes.commands.options import ExecutingBoth, feeds_of
+from passes.commands.options import BothExecutors, Executing, feeds_of
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, TheModel, path_of, silent
 from passes.errors import PassesError, WrongUsage
@@ -33,9 +34,10 @@ class States(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Writing(ExecutingBoth, Reporting, Standalone):
+class _Writing(Executing, Reporting, Standalone):
     """What both commands have: the options, and the delivery of the outcome."""
 
+    executor: BothExecutors = Executors.both
     states: Mapping[str, str] | None = option(
         None,
         "An input that is a state, and the output that returns it; repeatable.",

@@ -106,7 +106,7 @@ def with_advice(task: Task, done: Done, say: Progress | None = None) -> Done:
     from passes.reports.advice import advised
 
     def gain(result: Result) -> float | None:
-        return _measured(task, result, task.pipeline, say).gain
+        return _measured(task, result, say).gain
 
     (options,) = task.pipeline.commands
     measures = gain if options.least_gain is not None else None
@@ -150,7 +150,7 @@ def _delivered(task: Task, result: Result, say: Progress | None) -> Done:
     gains = [gain for one in pipeline.commands if (gain := one.least_gain) is not None]
     least = max(gains, default=0.0)
     if gains and (report.rewrites or report.bound or (least and not report.unchanged)):
-        measured = _measured(task, result, pipeline, say)
+        measured = _measured(task, result, say)
         report = replace(report, measured=measured)
         if least and (measured.gain or 0.0) < least:
             told = f"the gain is {measured.gain:.2f}x" if measured.gain else measured.line
@@ -166,7 +166,7 @@ def _delivered(task: Task, result: Result, say: Progress | None) -> Done:
     return Done(end, DONE, "", report, str(target), remarks)
 
 
-def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | None) -> Measured:
+def _measured(task: Task, result: Result, say: Progress | None) -> Measured:
     """The time of the model and of its outcome in onnxruntime, on the inputs of the outcome."""
     from passes.binding.inputs import as_given
     from passes.check import load_checked
@@ -178,7 +178,7 @@ def _measured(task: Task, result: Result, pipeline: Pipeline, say: Progress | No
         say("measuring")
     original, _ = load_checked(Path(task.model))
     outcome = Model(result.model, original.path)
-    given = next((one.inputs for one in pipeline.commands if one.inputs is not None), None)
+    given = next((one.inputs for one in task.pipeline.commands if one.inputs is not None), None)
     inputs = None if given is None else load(Path(given), outcome.proto)
     settings = Settings(inputs=inputs, runtimes=[ONNXRUNTIME])
     sides = [as_given(original, outcome), outcome]

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from passes.reports.json_values import Unreadable
+
+
+def located(file: object, text: str, error: Unreadable, start: Sequence[str] = ()) -> str:
+    """The sentence on a key, after the file and the line; `start` is the path of the table read."""
+    line = line_of(text, (*start, *error.where))
+    return f"{file}:{line}: {error}" if line else f"{file}: {error}"
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:

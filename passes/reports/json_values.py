@@ -36,10 +36,11 @@ def document(value: Any) -> str:
 
 
 class Unreadable(ValueError):
-    """Data that is not what it should be; `where` is the path of the key."""
+    """Data that is not what it should be; `where` is the path of the key, which `joint` joins to
+    the sentence."""
 
-    def __init__(self, where: Sequence[str | int], sentence: str) -> None:
-        super().__init__(": ".join(filter(None, (".".join(map(str, where)), sentence))))
+    def __init__(self, where: Sequence[str | int], sentence: str, joint: str = ": ") -> None:
+        super().__init__(joint.join(filter(None, (".".join(map(str, where)), sentence))))
         self.where = tuple(where)
 
 

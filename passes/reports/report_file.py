@@ -80,8 +80,7 @@ class Ran:
         """The command that these are the options of."""
         given = {
             name: option.printed(getattr(options, name))
-            for name, option in options_of(type(options)).items()
-            if "file" in option.help.shown
+            for name, option in options_of(type(options), "file").items()
         }
         return cls(command_of(options).name, given, flags_of(options))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from passes.choices import Target
-from passes.commands.toml_lines import line_of
+from passes.commands.toml_lines import line_of, located
 from passes.errors import WrongUsage, nearest
 from passes.onnxruntime.releases import release_of
 from passes.reports.json_values import Unreadable, read_as
@@ -247,9 +247,7 @@ def parsed(text: str, file: str) -> Profile:
     try:
         profile: Profile = read_as(Profile, table, spelled=_key)
     except Unreadable as error:
-        line = line_of(text, error.where)
-        place = f"{file}:{line}" if line else file
-        raise BadProfile(f"{place}: {error}") from error
+        raise BadProfile(located(file, text, error)) from error
     _check_names(profile, text, file)
     return profile
 

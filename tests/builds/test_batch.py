@@ -53,15 +53,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def here(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
+def here(works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
     """An engine without processes."""
-    for work, _ in works:
+    for work in works:
         yield work, work.done()
 
 
-def refuses(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
+def refuses(works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
     """An engine for batches that have nothing to do."""
-    raise AssertionError([work.task.model for work, _ in works])
+    raise AssertionError([work.task.model for work in works])
 
 
 def tasks(*models: str, **changes: Any) -> list[tuple[Task, Limits]]:
@@ -182,8 +182,8 @@ class TestTheCache:
         assert Batch(every, refuses, folder / "cache").run().cached == 1
 
     def test_what_depends_on_the_machine_is_not_stored(self, folder: Path) -> None:
-        def ended(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
-            for work, _ in works:
+        def ended(works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
+            for work in works:
                 yield work, Ended(End.TIME, "was ended after 1 seconds", 1.0)
 
         summary = Batch(tasks("loop.onnx"), ended, folder / "cache").run()
@@ -208,8 +208,8 @@ class TestTheCache:
 
 
 def test_an_interrupted_batch_goes_on_where_it_was(folder: Path) -> None:
-    def interrupted(works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Work, Row | Ended]]:
-        for number, (work, _) in enumerate(works):
+    def interrupted(works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended]]:
+        for number, work in enumerate(works):
             if number == 1:
                 raise KeyboardInterrupt
             yield work, work.done()

@@ -72,5 +72,4 @@ def _ways(record: Record, known: Mapping[str, Option]) -> list[Option]:
 def _options() -> dict[str, Option]:
     """The options of all commands that rewrite, by name."""
     declared = (command.options for command in rewriting_commands().values())
-    every = (option for options in declared for option in options_of(options).values())
-    return {option.name: option for option in every if "cli" in option.help.shown}
+    return {name: one for own in declared for name, one in options_of(own, "cli").items()}
