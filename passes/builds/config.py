@@ -23,7 +23,7 @@ from passes.commands.declaring import (
     option,
     options_of,
 )
-from passes.commands.options import Executing, Options, check_executor
+from passes.commands.options import Executing, Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
 from passes.commands.task import Task
@@ -66,11 +66,6 @@ class Verifying(Declared):
     require_proof: str | None = _as(Options, "require_proof")
     certify: bool | None = _as(Options, "certify")
     prove_budget: float | None = _as(Options, "prove_budget")
-
-    def check(self) -> None:
-        """See that there is such an executor."""
-        if self.executor is not None:
-            check_executor(self.executor)
 
     def given(self) -> dict[str, Any]:
         """The options of commands that it sets."""

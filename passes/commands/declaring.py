@@ -31,7 +31,7 @@ class Help:
 
     `shown` names where the option exists: on the command line (`cli`), in a configuration file
     (`file`), as a keyword of the library (`api`). `report`: it is the path of a file that is
-    written, and no other file of the command.
+    written, and no other file of the command. `refuse` raises WrongValue for what is no value.
     """
 
     text: str = ""
@@ -41,6 +41,7 @@ class Help:
     metavar: str | None = None
     shown: frozenset[str] = frozenset({"cli", "file", "api"})
     report: bool = False
+    refuse: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,8 @@ class Option:
                 raise WrongValue(self.name, f"is {shown!r}, {how} {', '.join(among)}")
         if least is not None and not value >= least:  # NaN is not
             raise WrongValue(self.name, f"is {value}, it must be {least} or more")
+        if self.help.refuse is not None:
+            self.help.refuse(value)
         return value
 
     def printed(self, value: Any) -> Any:

@@ -67,6 +67,17 @@ class Converting(Declared):
             raise WrongValue("for_", "does not go together with opset")
 
 
+def _refuse_executor(name: str) -> None:
+    """Raise WrongValue for what is no executor."""
+    if name in set(Executors):
+        return
+    from passes.verify.runtimes.executors import modules
+
+    known = [*map(str, Executors), *modules()]
+    if name not in known:
+        raise WrongValue("executor", f"is {name!r}, not an executor; {nearest(name, known)}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Executing(Declared):
     """The executors of models, and their inputs."""
@@ -77,6 +88,7 @@ class Executing(Declared):
         "is not installed. `openvino`, `tract` or another one that is registered executes the "
         "outcome there, too.",
         metavar="EXECUTOR",
+        refuse=_refuse_executor,
     )
     inputs: Place | None = option(
         None,
@@ -85,11 +97,6 @@ class Executing(Declared):
     )
     verify_budget: float = option(60.0, "Seconds that verification may take.", least=0, metavar="S")
     seed: int = option(0, "Seed of the drawn inputs.", metavar="N")
-
-    def check(self) -> None:
-        """See that there is such an executor."""
-        super().check()
-        check_executor(self.executor)
 
 
 #: What executes both of two models, or a model and its parts.
@@ -115,11 +122,6 @@ class Comparing(Declared):
     seed: Annotated[int, options_of(Executing)["seed"].help] = 0
     exact: bool = option(False, "Floats must be equal to the bit.")
 
-    def check(self) -> None:
-        """See that there is such an executor."""
-        super().check()
-        check_executor(self.executor)
-
 
 def feeds_of(inputs: Place | Feeds | None, model: ModelProto) -> Sequence[Feeds]:
     """The inputs that are given for a model, read if they are in a file. Raises BadInputs."""
@@ -128,17 +130,6 @@ def feeds_of(inputs: Place | Feeds | None, model: ModelProto) -> Sequence[Feeds]
     if inputs is None:
         return ()
     return (inputs if isinstance(inputs, Mapping) else load(Path(inputs), model),)
-
-
-def check_executor(name: str) -> None:
-    """See that there is an executor. Raises WrongValue."""
-    if name in set(Executors):
-        return
-    from passes.verify.runtimes.executors import modules
-
-    known = [*map(str, Executors), *modules()]
-    if name not in known:
-        raise WrongValue("executor", f"is {name!r}, not an executor; {nearest(name, known)}")
 
 
 Dims = Annotated[

@@ -86,6 +86,15 @@ class Group:
     invariant_nodes: int = 0
     unreadable: str = ""
 
+    @property
+    def values(self) -> list[tuple[str, Sequence[Value]]]:
+        """What its loops carry, scan and collect, each after its verb."""
+        return [
+            ("carries", self.carried),
+            ("scans", self.scanned),
+            ("collects", self.collected),
+        ]
+
 
 @dataclass(frozen=True)
 class Inspection:

@@ -89,11 +89,7 @@ def _iterations(trip_count: str) -> str:
 def _summary(group: Group) -> Iterator[tuple[str, str]]:
     """Yield the types of its values and the answers, in short."""
     values = []
-    for what, own in (
-        ("carries", group.carried),
-        ("scans", group.scanned),
-        ("collects", group.collected),
-    ):
+    for what, own in group.values:
         kinds = Counter(one.described for one in own).items()
         texts = ", ".join(f"{number} x {kind}" if number > 1 else kind for kind, number in kinds)
         values += [f"{what} {texts}"] if texts else []
@@ -110,13 +106,7 @@ def _details(group: Group) -> Iterator[tuple[str, str]]:
     """Yield every name, type, path and answer, each under a label."""
     if len(group.paths) > 1:
         yield "paths", ", ".join(group.paths)
-    parts = (
-        ("carries", group.carried),
-        ("scans", group.scanned),
-        ("collects", group.collected),
-        ("reads", group.captured),
-    )
-    for what, values in parts:
+    for what, values in (*group.values, ("reads", group.captured)):
         yield what, ", ".join(f"{value.name} {value.described}" for value in values)
     yield "depend on each other", "; ".join(", ".join(one) for one in group.recurrences)
     if group.invariant_nodes:

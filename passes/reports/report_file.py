@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from passes.commands.task import Done, Task
 
 VERSION = 1
-#: Bytes of a file that are read at a time.
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,8 @@ class File:
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file. Raises OSError where it cannot be read."""
-    found = hashlib.sha256()
     with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files_of(model: Path, read: Callable[[Path], File] = File.of) -> tuple[File, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from onnx import NodeProto
@@ -49,13 +49,13 @@ class Lane:
     paths: Sequence[str]
     title: str
     facts: Sequence[str]
-    became: str
     steps: Sequence[Step]
-    extras: Sequence[str]
     refusals: Sequence[Record]
     before: Drawing
-    after: Drawing | None
-    moved: int
+    after: Drawing | None = None
+    became: str = ""
+    extras: Sequence[str] = ()
+    moved: int = 0
 
     @property
     def changed(self) -> bool:
@@ -174,13 +174,13 @@ def _lane(
     left.results(filter(None, place.node.output))
     own = [record for loop in group for record in loop.records]
     refusals = list({(one.rule, one.code): one for one in own if one.outcome == "refused"}.values())
-    if outcome is None or list(nodes) == [place.node]:
-        drawn, became = left.finished({}, ()), "stays as it is"
-        if outcome is None:
-            became = ""
-        elif other := _other_constants(before, outcome.after, place):
-            became = f"stays, with other constants: {', '.join(map(shortened, other))}"
-        return Lane(paths, title, facts, became, _steps(own), (), refusals, drawn, None, 0)
+    lane = Lane(paths, title, facts, _steps(own), refusals, left.finished({}, ()))
+    if outcome is None:
+        return lane
+    if list(nodes) == [place.node]:
+        other = ", ".join(map(shortened, _other_constants(before, outcome.after, place)))
+        stays = f"stays, with other constants: {other}" if other else "stays as it is"
+        return replace(lane, became=stays)
     after = outcome.after
     home = next((outcome.where[n] for n in place.node.output if n in outcome.where), place.scope)
     right = Sketch(origins, limit, partial(_is_constant, after, home))
@@ -194,18 +194,13 @@ def _lane(
     right.add(nodes, new_opset, titles)
     right.results(filter(None, place.node.output))
     twins, moved = paired(left, right)
-    became = _became(nodes, len(moved))
-    return Lane(
-        paths,
-        title,
-        facts,
-        became,
-        _steps(own),
-        [f"{extra}" for extra in summed(group[0].records)],
-        refusals,
-        left.finished(twins, moved),
-        right.finished(twins, moved),
-        len(moved),
+    return replace(
+        lane,
+        before=left.finished(twins, moved),
+        after=right.finished(twins, moved),
+        became=_became(nodes, len(moved)),
+        extras=[f"{extra}" for extra in summed(group[0].records)],
+        moved=len(moved),
     )
 
 

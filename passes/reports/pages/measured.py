@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from passes.reports.measured import Measured, Row, seconds_text
+from passes.reports.measured import Measured, seconds_text
 from passes.reports.pages.writing import filled
+from passes.reports.words import grouped
 
 #: The plot in units of its own: its size, and the margins around the axes.
 _WIDTH, _HEIGHT = 720, 360
@@ -59,13 +60,10 @@ def _plot(measured: Measured) -> Plot | None:
         share = (log10(seconds) - low) / (high - low)
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
-    groups: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        others = {name: size for name, size in row.sizes.items() if name != measured.free}
-        if all(size == rows[0].sizes[name] for name, size in others.items()):
-            groups.setdefault((row.runtime, row.threads), []).append(row)
+    free = {measured.free: 0}
+    alike = [row for row in rows if {**row.sizes, **free} == {**rows[0].sizes, **free}]
     curves: list[Curve] = []
-    for dash, ((runtime, threads), own) in enumerate(groups.items()):
+    for dash, own in enumerate(grouped(alike, lambda row: (row.runtime, row.threads))):
         for number, file in enumerate(measured.files):
             points = [
                 (across(row.sizes[measured.free]), up(one.seconds), seconds_text(one.seconds))
@@ -73,7 +71,7 @@ def _plot(measured: Measured) -> Plot | None:
                 for one in [row.timings[number]]
                 if not one.failure
             ]
-            where = f"{runtime}{', all threads' * (threads != 1)}"
+            where = f"{own[0].runtime}{', all threads' * (own[0].threads != 1)}"
             curves.append(Curve(f"{file}, {where}", number % 5, dash % 4, points))
     return Plot(
         _WIDTH,
