@@ -49,7 +49,6 @@ class Run(Working, Standalone):
         shown=CLI,
         default=(),
     )
-    jobs: int | None = option(None, "Models that are worked on at a time.", least=1, metavar="N")
     client: Any = option(None, "A `distributed.Client`, whose workers do it.", shown=API)
     cache: bool = option(True, "Remember outcomes from run to run.")
     listener: Listener = option(

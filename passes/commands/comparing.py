@@ -267,13 +267,16 @@ class CheckCertificate(Reporting, Standalone):
             BadCertificate: it is no certificate.
             DoesNotHold: it is, but not of these models.
         """
-        from passes.proving.certificates.certificate import Certificate, embedded
+        from passes.proving.certificates.certificate import BadCertificate, Certificate, embedded
 
         old, new = _both(self.before, self.after)
-        if self.certificate is None:
-            text = embedded(new)
-        else:
-            text = path_of(self.certificate).read_text("utf-8")
+        file = self.certificate
+        try:
+            text = embedded(new) if file is None else path_of(file).read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadCertificate("is no certificate, but a binary file") from error
+        except OSError as error:
+            raise BadCertificate(f"cannot be read ({error.strerror})") from error
         return Certificate.read(text).check(old, new, self.budget)
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
@@ -285,12 +288,6 @@ class CheckCertificate(Reporting, Standalone):
             yield _shown(self.after, self.run(say))
         except (BadCertificate, DoesNotHold) as error:
             yield Output(failure=f"{stated}: {error}", exit_code=error.exit_code)
-        except UnicodeDecodeError:
-            sentence = f"{stated}: is no certificate, but a binary file"
-            yield Output(failure=sentence, exit_code=FAILED)
-        except OSError as error:
-            sentence = f"{stated}: cannot be read ({error.strerror})"
-            yield Output(failure=sentence, exit_code=FAILED)
 
 
 @command("bisect", short_help="Find the first value in which two models differ, and why.")

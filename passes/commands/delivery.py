@@ -52,9 +52,7 @@ class Paged(Declared):
 class Working(Paged):
     """The number of models to work on at a time, and the files about all of them."""
 
-    jobs: int | None = option(
-        None, "Models that are worked on at a time.", least=1, metavar="N", shown=CLI
-    )
+    jobs: int | None = option(None, "Models that are worked on at a time.", least=1, metavar="N")
     from_file: Place | None = option(
         None, "Take the models from a file, one a line.", metavar="FILE", shown=CLI
     )

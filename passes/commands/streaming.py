@@ -72,7 +72,7 @@ class _Writing(Executing, Reporting, Standalone):
         return Judge(self.executor, self.verify_budget, self.seed, given)
 
     def files(self) -> Sequence[Path]:
-        return [path for path in self._paths if path is not None]
+        return [*super().files(), *filter(None, self._paths)]
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
         from passes.commands.places import refuse_weights

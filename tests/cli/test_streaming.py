@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner, Result
@@ -69,6 +70,15 @@ def test_the_report_alone_is_printed_on_stdout(model: Path) -> None:
     done = run("stream", f"{model}", "--axis", "T", "--json", "-")
     assert json.loads(done.stdout)["stream"]["axis"] == "T"
     assert "chunks of any number of frames" in done.stderr
+
+
+def test_no_report_is_written_over_the_inputs(model: Path, tmp_path: Path) -> None:
+    np.savez(given := tmp_path / "given.npz", x=np.zeros((3, 2), np.float32))
+    done = run("stream", f"{model}", "--axis", "T", "--inputs", f"{given}", "--json", f"{given}")
+    assert (done.exit_code, done.output) == (
+        2,
+        f"{given}: is a file of this command, not a place for its report\n",
+    )
 
 
 def test_one_frame_at_a_time(model: Path, tmp_path: Path) -> None:

@@ -167,11 +167,11 @@ def _lane(
     place, nodes = group[0].place, group[0].nodes
     paths = [loop.place.path for loop in group]
     opset = before.opset_at(place.scope)
-    title, facts = _described(before, place, opset)
-    origins = Origins()
+    title, outputs = _title(place.node, opset), [*filter(None, place.node.output)]
+    facts, origins = _facts(before, place, opset), Origins()
     left = Sketch(origins, limit, partial(_is_constant, before, place.scope))
-    left.add([place.node], opset, dict.fromkeys(filter(None, place.node.output), title))
-    left.results(filter(None, place.node.output))
+    left.add([place.node], opset, dict.fromkeys(outputs, title))
+    left.results(outputs)
     own = [record for loop in group for record in loop.records]
     refusals = list({(one.rule, one.code): one for one in own if one.outcome == "refused"}.values())
     lane = Lane(paths, title, facts, _steps(own), refusals, left.finished({}, ()))
@@ -182,7 +182,7 @@ def _lane(
         stays = f"stays, with other constants: {other}" if other else "stays as it is"
         return replace(lane, became=stays)
     after = outcome.after
-    home = next((outcome.where[n] for n in place.node.output if n in outcome.where), place.scope)
+    home = next((outcome.where[name] for name in outputs if name in outcome.where), place.scope)
     right = Sketch(origins, limit, partial(_is_constant, after, home))
     new_opset = after.opset_at(home)
     titles = {
@@ -192,7 +192,7 @@ def _lane(
         for name in node.output
     }
     right.add(nodes, new_opset, titles)
-    right.results(filter(None, place.node.output))
+    right.results(outputs)
     twins, moved = paired(left, right)
     return replace(
         lane,
@@ -223,11 +223,11 @@ def _is_constant(model: Model, scope: scoping.Scope, name: str) -> bool:
     return name in index.initializers or name not in index.inputs
 
 
-def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
-    """The title of a loop, and facts about it."""
-    title, form = _title(place.node, opset), form_of(place.node, opset)
+def _facts(model: Model, place: Place, opset: int) -> list[str]:
+    """Facts about a loop; none if its form is unknown."""
+    form = form_of(place.node, opset)
     if form is None:
-        return title, []
+        return []
     trips = TripCount(Site(model, place, opset, opset, Names(), model.types), form)
     parts = {
         "state": form.carried,
@@ -236,7 +236,7 @@ def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
         "node": form.body.node,
     }
     facts = [count(len(own), what) for what, own in parts.items() if own]
-    return title, [f"trip count {trips}", *facts]
+    return [f"trip count {trips}", *facts]
 
 
 def _title(node: NodeProto, opset: int) -> str:
