@@ -179,8 +179,8 @@ def _lane(
         return lane
     if list(nodes) == [place.node]:
         other = ", ".join(map(shortened, _other_constants(before, outcome.after, place)))
-        stays = f"stays, with other constants: {other}" if other else "stays as it is"
-        return replace(lane, became=stays)
+        became = f"stays, with other constants: {other}" if other else "stays as it is"
+        return replace(lane, became=became)
     after = outcome.after
     home = next((outcome.where[name] for name in outputs if name in outcome.where), place.scope)
     right = Sketch(origins, limit, partial(_is_constant, after, home))
