@@ -4,39 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from passes.choices import RuleOptions
 from passes.converters import phases as converting
-from passes.engine.rounds import Round
 from passes.engine.schedules import Phase, Schedule
-from passes.ir.model import Model
-from passes.onnxruntime.releases import Release
-
-
-def _has_functions(
-    model: Model, asked: int | None, release: Release | None, options: RuleOptions
-) -> None:
-    """See that the model has the functions that are to be inlined. Raises UnknownFunction."""
-    from passes.rules.inline_function.chosen import check_named
-
-    check_named(model.proto, options)
-
-
-def _with_imports(model: Model, asked: int | None, options: RuleOptions) -> Model | None:
-    """The model with what the functions that are to be inlined import; None if none are chosen."""
-    from passes.rules.inline_function.chosen import chosen, with_imports
-
-    functions = chosen(model.proto, options)
-    proto = with_imports(model.proto, functions)
-    kept = model if proto is model.proto else Model(proto, model.path)
-    return kept if functions else None
-
-
-def _without_uncalled(round_: Round, target: int | None, options: RuleOptions) -> None:
-    """Drop the functions that were inlined everywhere from the outcome."""
-    from passes.rules.inline_function.chosen import chosen, without_uncalled
-
-    if not round_.refused:
-        round_.proto = without_uncalled(round_.proto, chosen(round_.model.proto, options))
+from passes.rules.inline_function import chosen as inlining
 
 
 def _alone(name: str) -> Phase:
@@ -86,14 +56,16 @@ _DECLARE = _alone("declare-shapes")
 #: In front of `unroll`, for the length of a sequence may be a trip count.
 _SEQUENCES = _alone("drop-sequences")
 #: In front of the steps: what a call gives an attribute may be what they depend on.
-_INLINE = Phase("inline", ("inline-function",), start=_with_imports, finish=_without_uncalled)
+_INLINE = Phase(
+    "inline", ("inline-function",), start=inlining.with_imports, finish=inlining.without_uncalled
+)
 
 _ALL = (
     Schedule("upgrade", (UPGRADE,)),
     Schedule(
         "convert",
         (_INLINE, _CONVERT),
-        accept=_has_functions,
+        accept=inlining.check_named,
         deliver=converting.at_ir_version,
     ),
     Schedule("lower", (_FIRST, _alone("lower-scan"))),

@@ -75,15 +75,14 @@ def find_lowest(source: Source, options: RuleOptions) -> Lowest:
         BadModel: the input is no valid model.
         UnknownFunction: a function is to be inlined that the model does not have.
     """
-    from passes.rules.inline_function.chosen import check_named
-
     model, found = loaded(source)
-    check_named(model.proto, options)
+    convert = SCHEDULES["convert"]
+    convert.accept(model, None, None, options)
     own = model.newest_opset
     steps = []
     for opset in range(own - 1, OLDEST_OPSET - 1, -1):
         try:
-            report = Pass(SCHEDULES["convert"], opset, options).outcome(model, model, found).report
+            report = Pass(convert, opset, options).outcome(model, model, found).report
         except NotProduced as error:
             report = error.report
         refusals = [record for record in report.refusals if not record.optional]

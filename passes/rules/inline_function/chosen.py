@@ -4,17 +4,23 @@ after."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, ModelProto
 
 from passes.choices import RuleOptions
 from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
+from passes.ir.model import Model
 from passes.ir.operators import FunctionKey, called_key, function_key, plain_domain
 from passes.ir.places import called_functions, calls
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FUNCTIONS, FUNCTIONS_HAVE_DEFAULTS, FUNCTIONS_HAVE_OVERLOADS
+
+if TYPE_CHECKING:
+    from passes.engine.rounds import Round
+    from passes.onnxruntime.releases import Release
 
 ALL, UNSUPPORTED = "all", "unsupported"
 
@@ -23,13 +29,15 @@ class UnknownFunction(DoesNotFit):
     """The model has no function of a name that was given."""
 
 
-def check_named(model: ModelProto, options: RuleOptions) -> None:
+def check_named(
+    model: Model, asked: int | None, release: Release | None, options: RuleOptions
+) -> None:
     """See that the model has the functions that are to be inlined.
 
     Raises:
         UnknownFunction: it has none of a name.
     """
-    known = [name for function in model.functions for name in _names(function)]
+    known = [name for function in model.proto.functions for name in _names(function)]
     for name in options.inline:
         if name not in (ALL, UNSUPPORTED, *known):
             raise UnknownFunction(f"the model has no function {name!r}; {nearest(name, known)}")
@@ -60,35 +68,40 @@ def _is_held(function: FunctionProto, ir_version: int | None) -> bool:
     return ir_version is None or ir_version >= needed
 
 
-def with_imports(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto]) -> ModelProto:
-    """The model with what the functions that are to go import imported by their callers, too."""
+def with_imports(model: Model, asked: int | None, options: RuleOptions) -> Model | None:
+    """The model with what the chosen functions import imported by their callers, too; None if none
+    are chosen."""
+    gone = chosen(model.proto, options)
     wanted = {
         plain_domain(entry.domain): entry
         for function in gone.values()
         for entry in function.opset_import
     }
     lacking = []
-    for position, owner in enumerate(_importers(model)):
+    for position, owner in enumerate(_importers(model.proto)):
         known = {plain_domain(entry.domain) for entry in owner.opset_import}
         if not known >= wanted.keys() and calls(_graph(owner)) & gone.keys():
             lacking.append((position, [wanted[domain] for domain in wanted.keys() - known]))
     if not lacking:
-        return model
-    copy = copied(model)
+        return model if gone else None
+    copy = copied(model.proto)
     for position, entries in lacking:
         _importers(copy)[position].opset_import.extend(entries)
-    return copy
+    return Model(copy, model.path)
 
 
-def without_uncalled(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto]) -> ModelProto:
-    """The model without those of the functions in `gone` that nothing calls any more, without what
-    only they call, and without the imports that only they need."""
+def without_uncalled(round_: Round, target: int | None, options: RuleOptions) -> None:
+    """Drop from the outcome those of the chosen functions that nothing calls any more, what only
+    they call, and the imports that only they need."""
+    if round_.refused:
+        return
+    model, gone = round_.proto, chosen(round_.model.proto, options)
     everywhere = set().union(*map(calls, model.functions))
     idle = [one for one in model.functions if function_key(one) not in everywhere | gone.keys()]
     kept = {*map(function_key, [*called_functions(model, [model.graph, *idle]), *idle])}
     dropped = [one for one in model.functions if function_key(one) not in kept]
     if not dropped:
-        return model
+        return
     copy = copied(model)
     replace_all(copy.functions, [one for one in copy.functions if function_key(one) in kept])
     domains = {plain_domain(entry.domain) for one in dropped for entry in one.opset_import}
@@ -101,7 +114,7 @@ def without_uncalled(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto
             if plain_domain(entry.domain) in used or plain_domain(entry.domain) not in domains
         ]
         replace_all(owner.opset_import, entries)
-    return copy
+    round_.proto = copy
 
 
 def nodes_after(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto]) -> int:
