@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from enum import StrEnum
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _C = TypeVar("_C")
 _R = TypeVar("_R")
+#: The sentences of a help text about exit codes, to the end of their paragraph.
+_EXITS = re.compile(r"\s*\bExit \d.*?(?=\n\n|\Z)", re.DOTALL)
 
 
 def rewriting(
@@ -79,11 +82,12 @@ def _shown(
     returned: str = "",
 ) -> Callable[_P, _R]:
     """The function, with the name, the signature and the documentation that `help` shows: the help
-    of the command, what is `returned`, and a line for each option."""
+    of the command without its exit codes, what is `returned`, and a line for each option."""
     options = sorted(options_of(declared, "api").values(), key=lambda one: not one.positional)
     about, _, raised = returned.partition("\n\nRaises:\n")
     listed = "\n".join(["Options:", *map(_line, options)])
-    parts = [cleandoc(declared.__doc__ or ""), about, listed, raised and f"Raises:\n{raised}"]
+    helped = _EXITS.sub("", cleandoc(declared.__doc__ or ""))
+    parts = [helped, about, listed, raised and f"Raises:\n{raised}"]
     function.__name__ = function.__qualname__ = name
     function.__module__ = "passes"
     function.__doc__ = "\n\n".join(filter(None, parts))
