@@ -71,7 +71,7 @@ def verify(models: Models, required: Requirements) -> Verification:
             return Verification("mismatch", sentence)
         before = computed[0].proto
     deadline = time.monotonic() + limits.budget
-    ledger = Ledger([executor.name for executor in executors], required.reduction)
+    ledger = Ledger([executor.name for executor in executors])
     cost = RunCost.of(before)
     if cost.hopeless:
         ledger.reason(cost.hopeless)

@@ -30,7 +30,6 @@ class Ledger:
     only the rewritten model answers."""
 
     executors: Sequence[str]
-    reduction: int
     total: Comparison = NOTHING
     reasons: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
@@ -121,9 +120,7 @@ class Ledger:
             self.total.elements,
             dict(self.reasons.most_common()),
             self.total.errors,
-            self.reduction,
             tuple(self._counted(note, count) for note, count in self.notes.most_common()),
-            bool(cut),
             tuple(cut),
             timed_out=self.timed_out,
             excuses=dict(self.excuses),

@@ -48,10 +48,9 @@ class Verification:
 
     `reason` is one sentence. `tallies` counts cases per executor, `elements` the compared
     elements, `reasons` why cases were not compared, with counts. `errors` are the worst
-    float errors of compared cases, `reduction` the length of sums that the tolerance allowed
-    for. `notes` are oddities that are no mismatch. If `budget_exhausted`, `cut`
-    names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
-    ways in which time changes the result.
+    float errors of compared cases. `notes` are oddities that are no mismatch. `cut` names the cases
+    that time did not allow; `timed_out`: a run was ended by its own limit: the only ways in which
+    time changes the result.
     `excuses` counts, by name, what kept differences from being mismatches.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
     may do and did not, with their paths. `cases` is what became of each case in each executor, in
@@ -64,9 +63,7 @@ class Verification:
     elements: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     errors: Errors = NO_ERRORS
-    reduction: int = 1
     notes: tuple[str, ...] = ()
-    budget_exhausted: bool = False
     cut: tuple[str, ...] = ()
     timed_out: bool = False
     reached: frozenset[Event] = frozenset()

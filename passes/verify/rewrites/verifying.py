@@ -143,8 +143,7 @@ def verify_rounds(
             open_ = [(one, short) for one, short in pairs if short.verdict == "not-compared"]
             verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
-                one.budget_exhausted or one.timed_out
-                for one in (whole, *(use[1] for use, _ in open_))
+                one.cut or one.timed_out for one in (whole, *(use[1] for use, _ in open_))
             )
             converted = Model(proto).opset() != model.opset()
             converted |= proto.ir_version != model.proto.ir_version
@@ -286,7 +285,6 @@ class _Task:
                 Requirements(
                     self.executors,
                     exact=rewritten.edit.exact,
-                    reduction=rewritten.edit.claim.reduction,
                     further=rewritten.edit.claim.further,
                     promise=promise_of(region, rewritten, promised, assume),
                     lenient=region.guessed or VALID_INPUTS in assume,
@@ -337,7 +335,6 @@ class _Task:
             Requirements(
                 executors,
                 exact=False,
-                reduction=max((claim.reduction for claim in claims), default=1),
                 further=max((claim.further for claim in claims), default=1.0),
                 promise=promise_of_model(rounds, check, assume),
                 lenient=VALID_INPUTS in assume,
@@ -420,7 +417,7 @@ def _identity(
     edit = rewritten.edit
     limits = [one.limit for one in (rewritten, *promised) if one.limit is not None]
     claim = edit.claim
-    how = (edit.exact, claim.reduction, claim.further, claim.entered, region.guessed)
+    how = (edit.exact, claim.further, claim.entered, region.guessed)
     return (region.identity(), *how, *map(_promise, limits))
 
 
