@@ -286,7 +286,6 @@ class Sweep:
             self.opset,
             self.target,
             self.names,
-            self.outcome.types,
             self.options,
             self.memory,
         )

@@ -13,7 +13,6 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import BadModel, count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Owner, Place, is_loop
 from passes.loops.alike import pattern_of
@@ -242,7 +241,7 @@ def _described(model: Model, place: Place, opset: int) -> tuple[str, list[str]]:
     """The title of a loop, and facts about it."""
     try:
         form = LoopForm.from_node(place.node, opset)
-        trips = str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
+        trips = str(TripCount(Site.at(model, place), form))
     except BadModel:
         return _title(place.node, opset), []
     parts = {
