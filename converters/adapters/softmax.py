@@ -100,7 +100,7 @@ def _unless_empty(
     return [ctx.node("If", [some], [output], **branches)]
 
 
-for _op in where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS):
+for _op in sorted(where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS)):
     identical(_op, 11)  # a negative axis is new
     adapter(_op, 13)(one_axis)
     adapter_down(_op, 13)(all_axes)

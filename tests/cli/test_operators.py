@@ -81,7 +81,8 @@ def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert one in every["operators"]
 
 
-def test_wrong_usage() -> None:
+def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert "the nearest are Gather, " in fails(USAGE, "operators", "gather")
     assert "no operator of the domain 'my'; the nearest are " in fails(
         USAGE, "operators", "--domain", "my"
