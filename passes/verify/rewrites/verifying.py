@@ -32,13 +32,12 @@ from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
 from passes.verify.rewrites.promises import (
+    Seeker,
     is_promised,
     position_in_region,
     promise_of,
     promise_of_model,
     promised_in,
-    sought_for_model,
-    sought_for_region,
     with_check,
 )
 from passes.verify.rewrites.uses import Uses
@@ -292,7 +291,7 @@ class _Task:
                     inputs=Inputs(
                         seed,
                         hints,
-                        sought=sought_for_region(region, rewritten, hints, seed, budget, base_dir),
+                        sought=Seeker(hints, seed, budget, base_dir).in_region(region, rewritten),
                         accept=accepting((*assume, NON_EMPTY) if entered else assume, hints),
                     ),
                     limits=Limits(budget, max(0.0, most - budget), self.case_timeout),
@@ -345,7 +344,7 @@ class _Task:
                     self.given,
                     [
                         *self.sought[:most],
-                        *sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                        *Seeker(self.hints, seed, budget, base_dir).in_model(rounds),
                     ],
                     accepting(assume, self.hints),
                     len(self.given) + len(self.sought[:most]) + most,
