@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from passes.rules.recurrences.forms import MatrixForm, Output
-from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear, Summand
 from passes.types.value_types import is_static
 
 #: What a factor is taken apart at.
@@ -24,9 +24,9 @@ class KernelForm:
 
     form: MatrixForm
     notation: Notation
-    key: Term
-    value: Term
-    beta: Term | None
+    key: Summand
+    value: Summand
+    beta: Summand | None
     decay: tuple[Factor, ...]
     output: Output
 
@@ -68,7 +68,7 @@ class KernelForm:
             if update.row.negative != update.column.negative:
                 parts = parts[0], replace(parts[1], negative=True), parts[2]
             found = cls(form, notation, *parts, decay, output)
-        rate = found.beta or Term()
+        rate = found.beta or Summand()
         wrong = ((found.key, form.columns), (found.value, form.along), (rate, form.columns))
         if any(index in term.indices for term, index in (*wrong, (rate, form.along))):
             raise NotLinear
@@ -118,7 +118,7 @@ def _delta(
     seen: tuple[Factor, ...],
     updated: tuple[Factor, ...],
     decay: tuple[Factor, ...],
-) -> tuple[Term, Term, Term]:
+) -> tuple[Summand, Summand, Summand]:
     """Key, value and rate: the state, decayed, is read by the key that it is updated with.
 
     Raises:
@@ -126,7 +126,7 @@ def _delta(
     """
     key = tuple(factor for factor in seen if along in factor.at and factor not in decay)
     rate = _without((*corrected, *seen), (*key, *key, *decay))
-    return Term(key), Term(_without(updated, (*key, *rate))), Term(rate)
+    return Summand(key), Summand(_without(updated, (*key, *rate))), Summand(rate)
 
 
 def _without(factors: tuple[Factor, ...], gone: tuple[Factor, ...]) -> tuple[Factor, ...]:

@@ -17,7 +17,7 @@ from passes.ir.operators import op_of
 from passes.ir.places import CONTRIB
 from passes.rule import Edit
 from passes.rules.attention.kernel_form import KernelForm
-from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Summand
 from passes.rules.recurrences.layout import TIME, Rows, Writer
 from passes.types.value_types import tensor_type
 from passes.writing import spelling
@@ -196,7 +196,7 @@ class KernelNode:
         last = author.op("Reshape", self.names[1], author.ints(*sizes))
         return author.op("Identity", self.writer.moved(last, order, form.state.at))
 
-    def _shared(self, row: str, term: Term) -> tuple[str, int]:
+    def _shared(self, row: str, term: Summand) -> tuple[str, int]:
         """Rows as the node reads them, and how many heads they are of: fewer than there are states
         where they are the same for the last axes around."""
         heads = self.kernel.heads
@@ -209,7 +209,7 @@ class KernelNode:
         return self._packed(row, term, self.kernel.form.along, heads), self.kernel.size(*heads)
 
     def _packed(
-        self, value: str, term: Term, last: int | None, heads: Sequence[int] | None = None
+        self, value: str, term: Summand, last: int | None, heads: Sequence[int] | None = None
     ) -> str:
         """[batch, iterations, heads * size of the last axis], of [batch.., iterations, heads..,
         last]."""
@@ -233,7 +233,7 @@ class KernelNode:
         order = [*self._prefix, *([last] if last else [])]
         logs = [self.logs.of(factor, order) for factor in factors]
         total = reduce(lambda one, other: self.author.op("Add", one, other), logs)
-        return self._packed(total, Term(factors), last)
+        return self._packed(total, Summand(factors), last)
 
     def _rate(self) -> str:
         if self.kernel.beta is None:

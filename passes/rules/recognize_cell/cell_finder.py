@@ -14,7 +14,7 @@ from passes.loops.form import Carried
 from passes.operators.cells import RECURRENT, CellInputs
 from passes.rules.recognize_cell.columns import Columns, Reader
 from passes.rules.recognize_cell.forms import Activation, Cell, Gate, GateReader, activation_of
-from passes.rules.recognize_cell.gates import Bias, Product, Scaled, Term
+from passes.rules.recognize_cell.gates import Bias, GateTerm, Product, Scaled
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class CellFinder(GateReader):
         gates = (update if z else self.rest_of(update), r, replace(new, activation=activation))
         return replace(self.cell("GRU", (h,), gates), linear=bool(scaled))
 
-    def _linear(self, h: Carried, terms: Sequence[Term], scaled: Scaled) -> tuple[Gate, Gate]:
+    def _linear(self, h: Carried, terms: Sequence[GateTerm], scaled: Scaled) -> tuple[Gate, Gate]:
         """The reset gate, and the gate whose product with the state it scales."""
         factors = map(scaled.columns.of, scaled.factors)
         r, product = sorted(factors, key=lambda factor: self.kind(factor) is None)
@@ -144,7 +144,7 @@ class CellFinder(GateReader):
             raise self.read.refusal(f"{product.name!r} is not a product of the state", product.name)
         return self.gate_of(h, r), replace(gate, inner=biases)
 
-    def _reset_first(self, h: Carried, terms: Sequence[Term]) -> tuple[Gate, Gate]:
+    def _reset_first(self, h: Carried, terms: Sequence[GateTerm]) -> tuple[Gate, Gate]:
         """The reset gate, and the gate whose state it scales."""
         products = [term for term in terms if isinstance(term, Product)]
         reset = [product for product in products if product.operand != self.element]

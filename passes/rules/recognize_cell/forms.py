@@ -16,11 +16,11 @@ from passes.operators.cells import ACTIVATIONS
 from passes.rules.recognize_cell.columns import Columns, Reader
 from passes.rules.recognize_cell.gates import (
     Bias,
+    GateTerm,
     Matrix,
     Product,
     Scaled,
     Sums,
-    Term,
 )
 
 #: The functions that a recurrent operator computes as the operator of their name does.
@@ -137,7 +137,9 @@ class GateReader:
         (inputs, _), (_, hidden) = gates[0].w.shape, gates[0].r.shape
         return Cell(operator, tuple(states), inputs, hidden, tuple(gates), tuple(kinds))
 
-    def gate(self, h: Carried, terms: Iterable[Term], state: str = "", memory: str = "") -> Gate:
+    def gate(
+        self, h: Carried, terms: Iterable[GateTerm], state: str = "", memory: str = ""
+    ) -> Gate:
         """The gate with these terms, of which one must be a product of the element, one of the
         state; others may be the memory times a vector."""
         products: dict[str, list[Matrix]] = {self.element: [], state or h.body_input: []}
@@ -168,7 +170,7 @@ class GateReader:
                     return self.sums.bias(self.read.source(term.columns.of(vector)))
         return None
 
-    def activated(self, columns: Columns) -> tuple[Activation, list[Term]]:
+    def activated(self, columns: Columns) -> tuple[Activation, list[GateTerm]]:
         """The activation that these columns are the result of, and the terms of its argument."""
         source = self.read.source(columns)
         found = activation_of(self.read, source.name)

@@ -129,7 +129,7 @@ class Scaled:
     factors: tuple[str, str]
 
 
-Term = Product | Bias | Scaled
+GateTerm = Product | Bias | Scaled
 
 #: A sum of products: the sign and the factors of each, none of which is 1.
 Expanded = list[tuple[int, tuple[Columns, ...]]]
@@ -142,7 +142,7 @@ class Sums:
     read: Reader
     _steps: int = 0
 
-    def terms(self, columns: Columns) -> list[Term]:
+    def terms(self, columns: Columns) -> list[GateTerm]:
         """The terms whose sum these columns are.
 
         Raises:
@@ -189,7 +189,7 @@ class Sums:
         if self._steps > _MOST_STEPS:
             raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
 
-    def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
+    def _product(self, node: NodeProto, columns: Columns) -> list[GateTerm]:
         found = factors(self.read, node, turned=columns.turned)
         if found is None:
             what = f"{columns.name!r} comes from {op_of(node)}, which is no product with a matrix"
@@ -198,7 +198,7 @@ class Sums:
         if whole.shape[1] != columns.width:
             raise self._spread(columns)
         part = replace(whole, columns=(columns.start, columns.stop))
-        terms: list[Term] = [
+        terms: list[GateTerm] = [
             Product(name, replace(part, rows=rows))
             for name, rows in self._operands(found.operand, whole.shape[0])
         ]

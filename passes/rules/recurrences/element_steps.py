@@ -21,7 +21,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.forms import ElementForm, MatrixForm
-from passes.rules.recurrences.index_notation import ONE, Notation, Term
+from passes.rules.recurrences.index_notation import ONE, Notation, Summand
 from passes.rules.recurrences.layout import (
     FINITE,
     LARGEST,
@@ -255,7 +255,7 @@ def prepared(
     one = author.value(ones, "one")
     constant = not any(_varies(writer, terms) for terms in form.decays)
 
-    def summed(terms: Sequence[Term], order: Sequence[int], *, same: bool) -> str:
+    def summed(terms: Sequence[Summand], order: Sequence[int], *, same: bool) -> str:
         value = _summed(notation, writer, terms, [TIME, *order], one)
         return value if same or _varies(writer, terms) else _spread(author, value, length)
 
@@ -320,7 +320,7 @@ def _cast(author: Author, values: Vector, kind: int) -> Vector:
     return tuple(one and author.op("Cast", one, to=kind) for one in values)
 
 
-def _varies(writer: Writer, terms: Sequence[Term]) -> bool:
+def _varies(writer: Writer, terms: Sequence[Summand]) -> bool:
     return any(writer.carries(factor.name) for term in terms for factor in term.factors)
 
 
@@ -331,7 +331,7 @@ def _spread(author: Author, value: str, length: int) -> str:
 
 
 def _summed(
-    notation: Notation, writer: Writer, terms: Sequence[Term], order: Sequence[int], one: str
+    notation: Notation, writer: Writer, terms: Sequence[Summand], order: Sequence[int], one: str
 ) -> str:
     """The sum of products, their axes in an order; one without factors is the constant `one`."""
     parts = []

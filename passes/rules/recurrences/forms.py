@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Summand
 from passes.rules.recurrences.linear_states import LinearState, Read
 
 
@@ -15,8 +15,8 @@ from passes.rules.recurrences.linear_states import LinearState, Read
 class Product:
     """A product of a row, which has the index `along`, with a column, which may have `columns`."""
 
-    row: Term
-    column: Term
+    row: Summand
+    column: Summand
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Output:
 class Corrected:
     """The row `left`, times what the row `right` reads of a state, times the sum of `scales`."""
 
-    left: Term
-    right: Term
-    scales: tuple[Term, ...]
+    left: Summand
+    right: Summand
+    scales: tuple[Summand, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class MatrixForm:
         free = [index for index in state.at if index and index != row and index not in used]
         columns = free[-1] if free else None
 
-        def apart(term: Term, index: int = row) -> tuple[Product, ...]:
+        def apart(term: Summand, index: int = row) -> tuple[Product, ...]:
             return _taken_apart(notation, term, index, columns)
 
         correction = None
@@ -151,7 +151,7 @@ class MatrixForm:
     @property
     def decays(self) -> bool:
         """True if the state decays."""
-        return self.state.decays != (Term(),)
+        return self.state.decays != (Summand(),)
 
     @property
     def decays_by_row(self) -> bool:
@@ -159,12 +159,12 @@ class MatrixForm:
         return any(self.along in term.indices for term in self.state.decays)
 
 
-def _rows_of(term: Term, along: int) -> set[int]:
+def _rows_of(term: Summand, along: int) -> set[int]:
     """The indices of factors that have the index `along`."""
     return {index for factor in term.factors if along in factor.at for index in factor.at}
 
 
-def _only(term: Term) -> int:
+def _only(term: Summand) -> int:
     """The one index that a product sums over; `ONE` for none.
 
     Raises:
@@ -176,7 +176,7 @@ def _only(term: Term) -> int:
 
 
 def _taken_apart(
-    notation: Notation, term: Term, along: int, columns: int | None
+    notation: Notation, term: Summand, along: int, columns: int | None
 ) -> tuple[Product, ...]:
     """A product, of whose factors some may have both axes, as one of rows with columns.
 
@@ -195,7 +195,7 @@ def _taken_apart(
         column = tuple(factor for factor in one.factors if factor not in row)
         if along and not row:
             raise NotLinear
-        found.append(Product(Term(row), Term(column, negative=one.negative)))
+        found.append(Product(Summand(row), Summand(column, negative=one.negative)))
     return tuple(found)
 
 
@@ -211,7 +211,7 @@ class ElementForm:
     """
 
     states: tuple[LinearState, ...]
-    decays: tuple[tuple[Term, ...], ...]
+    decays: tuple[tuple[Summand, ...], ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
     tropical: str = ""
@@ -229,7 +229,7 @@ class ElementForm:
     @property
     def is_plain(self) -> bool:
         """True if the state is kept as it is."""
-        return self.decays == ((() if self.tropical else (Term(),)),)
+        return self.decays == ((() if self.tropical else (Summand(),)),)
 
     @property
     def in_order(self) -> bool:

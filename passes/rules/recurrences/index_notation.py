@@ -1,7 +1,7 @@
 """Reads an element of a value as a sum of products of elements of other values.
 
-`y[h, v] = sum over k of q[h, k] * S[h, k, v]` is one `Term`: two factors, each a name with an index
-for each of its axes, and the indices that are summed over. So a MatMul, an Einsum, and a Mul
+`y[h, v] = sum over k of q[h, k] * S[h, k, v]` is one `Summand`: two factors, each a name with an
+index for each of its axes, and the indices that are summed over. So a MatMul, an Einsum, and a Mul
 followed by a ReduceSum read alike.
 """
 
@@ -32,7 +32,7 @@ _MOST_TERMS = 24
 At = tuple[int, ...]
 
 #: The terms of an element of each operator's output.
-_READERS: Registry[Callable[[Notation, NodeProto, At], list[Term]]] = Registry()
+_READERS: Registry[Callable[[Notation, NodeProto, At], list[Summand]]] = Registry()
 
 
 class NotLinear(Exception):
@@ -49,7 +49,7 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Term:
+class Summand:
     """A product of elements, summed over the indices in `sums`; subtracted where `negative`."""
 
     factors: tuple[Factor, ...] = ()
@@ -61,15 +61,15 @@ class Term:
         """All indices of its factors."""
         return frozenset(index for factor in self.factors for index in factor.at if index)
 
-    def times(self, other: Term) -> Term:
+    def times(self, other: Summand) -> Summand:
         """The product of two terms."""
-        return Term(
+        return Summand(
             (*self.factors, *other.factors),
             self.sums | other.sums,
             self.negative != other.negative,
         )
 
-    def without(self, factor: Factor) -> Term:
+    def without(self, factor: Factor) -> Summand:
         """The term without one of its factors."""
         left = list(self.factors)
         left.remove(factor)
@@ -103,17 +103,17 @@ class Notation:
         """An index of its own for each axis of a value."""
         return tuple(self.fresh(size) for size in self._dims(name))
 
-    def read(self, factor: Factor, goes_on: Callable[[Factor], bool]) -> list[Term]:
+    def read(self, factor: Factor, goes_on: Callable[[Factor], bool]) -> list[Summand]:
         """Return a factor as a sum of terms; factors are read further as long as `goes_on` is true.
 
         Raises:
             NotLinear: one of these is computed otherwise.
         """
-        return self.read_term(Term((factor,)), goes_on)
+        return self.read_term(Summand((factor,)), goes_on)
 
-    def read_term(self, term: Term, goes_on: Callable[[Factor], bool]) -> list[Term]:
+    def read_term(self, term: Summand, goes_on: Callable[[Factor], bool]) -> list[Summand]:
         """The same of a product."""
-        done, pending = list[Term](), [term]
+        done, pending = list[Summand](), [term]
         while pending:
             if len(done) + len(pending) > _MOST_TERMS:
                 raise NotLinear
@@ -140,7 +140,7 @@ class Notation:
             return factor
         return self.source(replace(plain, inverse=factor.inverse))
 
-    def step(self, factor: Factor) -> list[Term]:
+    def step(self, factor: Factor) -> list[Summand]:
         """Return the terms from which the node of a factor computes it.
 
         Raises:
@@ -175,35 +175,35 @@ class Notation:
         return Factor(name, tuple(inner))
 
     @_READERS.enter("Add", "Sum")
-    def _sum(self, node: NodeProto, at: At) -> list[Term]:
+    def _sum(self, node: NodeProto, at: At) -> list[Summand]:
         out = self._dims(node.output[0])
-        return [Term((self.operand(name, out, at),)) for name in node.input]
+        return [Summand((self.operand(name, out, at),)) for name in node.input]
 
     @_READERS.enter("Sub")
-    def _difference(self, node: NodeProto, at: At) -> list[Term]:
+    def _difference(self, node: NodeProto, at: At) -> list[Summand]:
         left, right = self._sum(node, at)
         return [left, replace(right, negative=True)]
 
     @_READERS.enter("Neg")
-    def _negated(self, node: NodeProto, at: At) -> list[Term]:
-        return [Term((Factor(node.input[0], at),), negative=True)]
+    def _negated(self, node: NodeProto, at: At) -> list[Summand]:
+        return [Summand((Factor(node.input[0], at),), negative=True)]
 
     @_READERS.enter("Mul", "Div")
-    def _product(self, node: NodeProto, at: At) -> list[Term]:
+    def _product(self, node: NodeProto, at: At) -> list[Summand]:
         out = self._dims(node.output[0])
         left, right = (self.operand(name, out, at) for name in node.input)
-        return [Term((left, replace(right, inverse=op_of(node) == "Div")))]
+        return [Summand((left, replace(right, inverse=op_of(node) == "Div")))]
 
     @_READERS.enter("Identity")
-    def _same(self, node: NodeProto, at: At) -> list[Term]:
-        return [Term((Factor(node.input[0], at),))]
+    def _same(self, node: NodeProto, at: At) -> list[Summand]:
+        return [Summand((Factor(node.input[0], at),))]
 
     @_READERS.enter("Expand")
-    def _expanded(self, node: NodeProto, at: At) -> list[Term]:
-        return [Term((self.operand(node.input[0], self._dims(node.output[0]), at),))]
+    def _expanded(self, node: NodeProto, at: At) -> list[Summand]:
+        return [Summand((self.operand(node.input[0], self._dims(node.output[0]), at),))]
 
     @_READERS.enter("MatMul")
-    def _matmul(self, node: NodeProto, at: At) -> list[Term]:
+    def _matmul(self, node: NodeProto, at: At) -> list[Summand]:
         left, right = node.input
         rows, columns = self._dims(left), self._dims(right)
         out = self._dims(node.output[0])
@@ -217,7 +217,7 @@ class Notation:
         row = [inner.pop(0)] if len(rows) > 1 else []
         first = self._matrix(left, around, [*row, summed])
         second = self._matrix(right, around, [summed, *inner])
-        return [Term((first, second), frozenset({summed} - {ONE}))]
+        return [Summand((first, second), frozenset({summed} - {ONE}))]
 
     def _matrix(self, name: str, around: tuple[Dims, At], own: Sequence[int]) -> Factor:
         """An operand of a MatMul, whose last axes have the indices `own`."""
@@ -227,22 +227,22 @@ class Notation:
         return self.operand(name, (*dims, *last), (*at, *own))
 
     @_READERS.enter("Gemm")
-    def _gemm(self, node: NodeProto, at: At) -> list[Term]:
+    def _gemm(self, node: NodeProto, at: At) -> list[Summand]:
         if not is_plain_gemm(node) or attribute(node, "transA", 0):
             raise NotLinear
         left, right, *added = node.input
         summed = self.fresh(self._dims(left)[1])
         second = (at[1], summed) if attribute(node, "transB", 0) else (summed, at[1])
         terms = [
-            Term(
+            Summand(
                 (Factor(left, (at[0], summed)), Factor(right, second)), frozenset({summed} - {ONE})
             )
         ]
         out = self._dims(node.output[0])
-        return terms + [Term((self.operand(name, out, at),)) for name in added if name]
+        return terms + [Summand((self.operand(name, out, at),)) for name in added if name]
 
     @_READERS.enter("Einsum")
-    def _einsum(self, node: NodeProto, at: At) -> list[Term]:
+    def _einsum(self, node: NodeProto, at: At) -> list[Summand]:
         equation = text(node, "equation", "").replace(" ", "")
         inputs, arrow, output = equation.partition("->")
         operands = inputs.split(",")
@@ -259,10 +259,10 @@ class Notation:
                     where[letter] = self.fresh(size)
             factors.append(Factor(name, tuple(where[letter] for letter in letters)))
         sums = {where[letter] for letter in where if letter not in output} - {ONE}
-        return [Term(tuple(factors), frozenset(sums))]
+        return [Summand(tuple(factors), frozenset(sums))]
 
     @_READERS.enter("ReduceSum")
-    def _reduced(self, node: NodeProto, at: At) -> list[Term]:
+    def _reduced(self, node: NodeProto, at: At) -> list[Summand]:
         dims = self._dims(node.input[0])
         axes = numbers(node, 1, "axes", self.constant)
         if not axes:
@@ -275,16 +275,16 @@ class Notation:
             index = next(left) if kept else ONE
             inner.append(self.fresh(size) if axis in gone else index)
         sums = frozenset(inner[axis] for axis in gone) - {ONE}
-        return [Term((Factor(node.input[0], tuple(inner)),), sums)]
+        return [Summand((Factor(node.input[0], tuple(inner)),), sums)]
 
     @_READERS.enter("Transpose")
-    def _turned(self, node: NodeProto, at: At) -> list[Term]:
+    def _turned(self, node: NodeProto, at: At) -> list[Summand]:
         perm = attributes(node, "perm") or range(len(at) - 1, -1, -1)
         inner = dict(zip(perm, at, strict=True))
-        return [Term((Factor(node.input[0], tuple(inner[axis] for axis in range(len(at)))),))]
+        return [Summand((Factor(node.input[0], tuple(inner[axis] for axis in range(len(at)))),))]
 
     @_READERS.enter(*where(lambda row: row.work is Work.VIEW))
-    def _reshaped(self, node: NodeProto, at: At) -> list[Term]:
+    def _reshaped(self, node: NodeProto, at: At) -> list[Summand]:
         """Axes of size 1 come or are removed; others stay."""
         old, new = self._dims(node.input[0]), self._dims(node.output[0])
         long = [index for index, size in zip(at, new, strict=True) if size != 1]
@@ -294,5 +294,7 @@ class Notation:
             raise NotLinear
         left = iter(long)
         return [
-            Term((Factor(node.input[0], tuple(ONE if size == 1 else next(left) for size in old)),))
+            Summand(
+                (Factor(node.input[0], tuple(ONE if size == 1 else next(left) for size in old)),)
+            )
         ]

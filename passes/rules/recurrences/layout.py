@@ -17,7 +17,7 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.forms import Output, Product
-from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Summand
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -32,17 +32,17 @@ class Writer:
     author: Author
     carries: Callable[[str], bool]
 
-    def placed(self, term: Term, order: Sequence[int]) -> str:
+    def placed(self, term: Summand, order: Sequence[int]) -> str:
         """A product, its axes in an order; an axis that no factor has is of size 1."""
         return self._product(term, [self.factor(factor, order) for factor in term.factors])
 
-    def spread(self, notation: Notation, term: Term, order: Sequence[int]) -> str:
+    def spread(self, notation: Notation, term: Summand, order: Sequence[int]) -> str:
         """The same, but elements that a product computes of fewer are computed in that order."""
         return self._product(
             term, [self._computed(notation, factor, order) for factor in term.factors]
         )
 
-    def _product(self, term: Term, parts: Sequence[str]) -> str:
+    def _product(self, term: Summand, parts: Sequence[str]) -> str:
         whole = reduce(partial(self.author.op, "Mul"), parts)
         return self.author.op("Neg", whole) if term.negative else whole
 
@@ -51,7 +51,7 @@ class Writer:
         if node is None or factor.inverse or len({*factor.at} - {ONE}) < 2:
             return self.factor(factor, order)
         if op_of(node) == "Exp":
-            inner = Term((Factor(node.input[0], factor.at),))
+            inner = Summand((Factor(node.input[0], factor.at),))
             return self.author.op("Exp", self.spread(notation, inner, order))
         try:
             (term,) = notation.step(factor)
@@ -109,15 +109,15 @@ class Rows:
         """The author of its nodes."""
         return self.writer.author
 
-    def row(self, term: Term) -> str:
+    def row(self, term: Summand) -> str:
         """A row of each iteration."""
         return self._of_iterations(term, self.along)
 
-    def column(self, term: Term) -> str:
+    def column(self, term: Summand) -> str:
         """A column of each iteration; 1 without factors."""
         return self._of_iterations(term, self.columns)
 
-    def _of_iterations(self, term: Term, last: int) -> str:
+    def _of_iterations(self, term: Summand, last: int) -> str:
         """A product, also where it is the same in each iteration."""
         order = [*self.prefix, last]
         if any(self.writer.carries(factor.name) for factor in term.factors):
@@ -131,13 +131,13 @@ class Rows:
             "Mul", self.writer.placed(replace(term, negative=False), order), signs
         )
 
-    def times(self, value: str, column: Term) -> str:
+    def times(self, value: str, column: Summand) -> str:
         """A value times a column."""
         if not column.factors:
             return self.author.op("Neg", value) if column.negative else value
         return self.author.op("Mul", value, self.column(column))
 
-    def scaled(self, value: str, columns: Sequence[Term]) -> str:
+    def scaled(self, value: str, columns: Sequence[Summand]) -> str:
         """A value times the sum of columns."""
         if len(columns) == 1:
             return self.times(value, columns[0])

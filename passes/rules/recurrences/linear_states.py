@@ -16,7 +16,7 @@ from passes.ir.live import dependents
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.operators.comparisons import LOGIC
-from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Summand
 from passes.types.value_types import dims_of
 
 
@@ -24,8 +24,8 @@ from passes.types.value_types import dims_of
 class Correction:
     """- left (right . S): both have the index `along` of the state's axis."""
 
-    left: Term
-    right: Term
+    left: Summand
+    right: Summand
     along: int
 
 
@@ -40,8 +40,8 @@ class Read:
     name: str
     order: At
     along: int
-    terms: tuple[tuple[Term, bool], ...]
-    others: tuple[Term, ...]
+    terms: tuple[tuple[Summand, bool], ...]
+    others: tuple[Summand, ...]
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class LinearState:
 
     carried: Carried
     at: At
-    decays: tuple[Term, ...]
+    decays: tuple[Summand, ...]
     corrections: tuple[Correction, ...]
-    updates: tuple[Term, ...]
+    updates: tuple[Summand, ...]
 
 
 _LARGEST = ("Max", "Min")
 #: The log of a sum of two exps, which no operator computes.
 LOG_ADD_EXP = "LogAddExp"
-_Feeds = dict[str, list[Term]]
+_Feeds = dict[str, list[Summand]]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class StateFinder:
         """
         name = carried.body_input
         at = self.notation.everywhere(name)
-        decays, corrections, updates = list[Term](), list[Correction](), list[Term]()
+        decays, corrections, updates = list[Summand](), list[Correction](), list[Summand]()
         for term in self._read(Factor(carried.body_output, at), {name}):
             own = [factor for factor in term.factors if factor.name in self.unsolved]
             if not own:
@@ -113,7 +113,7 @@ class StateFinder:
                 corrections.append(_correction(rest, state.at, at))
         return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
 
-    def coupled(self, carried: Carried) -> tuple[LinearState, dict[str, tuple[Term, ...]]]:
+    def coupled(self, carried: Carried) -> tuple[LinearState, dict[str, tuple[Summand, ...]]]:
         """A carried value to which unsolved states of the same shape are added, element by element.
 
         Returns:
@@ -122,7 +122,7 @@ class StateFinder:
         Raises:
             NotLinear: it is none.
         """
-        at, feeds, updates = self.notation.everywhere(carried.body_input), _Feeds(), list[Term]()
+        at, feeds, updates = self.notation.everywhere(carried.body_input), _Feeds(), list[Summand]()
         kind = self.body.rows.types.get(carried.body_input)
         for term in self._read(Factor(carried.body_output, at), self.unsolved):
             own = [factor for factor in term.factors if factor.name in self.unsolved]
@@ -156,7 +156,7 @@ class StateFinder:
             raise NotLinear
         out = self.notation.dims(after) or ()
         terms = self._read(self.notation.operand(own, out, at), {name})
-        states = [term for term in terms if term == Term((Factor(name, at),))]
+        states = [term for term in terms if term == Summand((Factor(name, at),))]
         added = [term for term in terms if term not in states]
         if (
             len(states) != 1
@@ -164,7 +164,7 @@ class StateFinder:
             or any(factor.name == name for term in added for factor in term.factors)
         ):
             raise NotLinear
-        update = Term((self.notation.operand(other, out, at),))
+        update = Summand((self.notation.operand(other, out, at),))
         return LinearState(carried, at, tuple(added), (), (update,)), op_of(node)
 
     def log_sum(self, carried: Carried) -> tuple[LinearState, bool]:
@@ -179,19 +179,19 @@ class StateFinder:
             NotLinear: it is none.
         """
         at = self.notation.everywhere(carried.body_input)
-        state = Term((Factor(carried.body_input, at),))
+        state = Summand((Factor(carried.body_input, at),))
 
         out = self.notation.dims(carried.body_input) or ()
 
-        def read(name: str) -> list[Term]:
+        def read(name: str) -> list[Summand]:
             factor = self.notation.operand(name, out, at)
             return self._read(factor, {carried.body_input}, ("Log", "Exp", "Max"))
 
-        def computed(term: Term, op: str) -> Sequence[str]:
+        def computed(term: Summand, op: str) -> Sequence[str]:
             """The operands of the operator that computes all of a term; none of another one."""
             name = term.factors[0].name if term.factors else ""
             node = self.body.index.producers.get(name)
-            whole = replace(term, negative=False) == Term((Factor(name, at),))
+            whole = replace(term, negative=False) == Summand((Factor(name, at),))
             return node.input if node is not None and op_of(node) == op and whole else ()
 
         terms = read(self.after(carried))
@@ -221,7 +221,7 @@ class StateFinder:
 
     def _read(
         self, factor: Factor, leaves: Collection[str], ops: Collection[str] = ()
-    ) -> list[Term]:
+    ) -> list[Summand]:
         """A value as a sum of products of what no state feeds, states, and what `ops` compute."""
 
         def goes_on(one: Factor) -> bool:
@@ -265,7 +265,7 @@ class StateFinder:
             NotLinear: it is not linear in the state.
         """
         at = self.notation.everywhere(name)
-        found, others = list[tuple[Term, bool, dict[int, int]]](), list[Term]()
+        found, others = list[tuple[Summand, bool, dict[int, int]]](), list[Summand]()
         for term in self._read(Factor(name, at), {before, after}):
             own = [factor for factor in term.factors if factor.name in (before, after)]
             if not own:
@@ -300,7 +300,7 @@ class StateFinder:
         )
 
 
-def _along(term: Term, mapping: dict[int, int]) -> int | None:
+def _along(term: Summand, mapping: dict[int, int]) -> int | None:
     """The index of the state's axis that a term sums over; None where it sums over none.
 
     Raises:
@@ -312,7 +312,7 @@ def _along(term: Term, mapping: dict[int, int]) -> int | None:
     return summed[0] if summed else None
 
 
-def _correction(rest: Term, state: At, at: At) -> Correction:
+def _correction(rest: Summand, state: At, at: At) -> Correction:
     """A product with the state along one axis, taken apart.
 
     Raises:
@@ -326,15 +326,15 @@ def _correction(rest: Term, state: At, at: At) -> Correction:
     right = tuple(factor for factor in rest.factors if index not in factor.at)
     if any(summed in factor.at for factor in left):
         raise NotLinear
-    read = renamed(Term(right, negative=not rest.negative), {summed: index})
-    return Correction(Term(left), read, index)
+    read = renamed(Summand(right, negative=not rest.negative), {summed: index})
+    return Correction(Summand(left), read, index)
 
 
-def renamed(term: Term, mapping: dict[int, int], summed: int = ONE) -> Term:
+def renamed(term: Summand, mapping: dict[int, int], summed: int = ONE) -> Summand:
     """A term with other indices, no longer summed over `summed`."""
     factors = tuple(
         replace(factor, at=tuple(mapping.get(index, index) for index in factor.at))
         for factor in term.factors
     )
     sums = frozenset(mapping.get(index, index) for index in term.sums) - {summed}
-    return Term(factors, sums, term.negative)
+    return Summand(factors, sums, term.negative)

@@ -11,7 +11,7 @@ import numpy as np
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
 from passes.rules.recurrences.forms import Corrected, MatrixForm, Output
-from passes.rules.recurrences.index_notation import ONE, Factor, Notation, Term
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, Summand
 from passes.rules.recurrences.layout import TIME, Prepared, Rows, Writer, Written, is_finite, square
 from passes.writing.author import Author
 
@@ -87,10 +87,10 @@ class MatrixSteps:
         lower = self.rows.scaled(lower, scales)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
 
-    def _without_decay(self, scales: Sequence[Term]) -> tuple[Term, ...] | None:
+    def _without_decay(self, scales: Sequence[Summand]) -> tuple[Summand, ...] | None:
         """The scales without the decay of their own iteration, which is that of rows read after it
         (gated delta rule); None where not all have it."""
-        (decay, *more), found = self.form.state.decays, list[Term]()
+        (decay, *more), found = self.form.state.decays, list[Summand]()
         if more or decay.negative or not isinstance(self.decay, DecayOfAll):
             return None
         for scale in scales:
@@ -106,7 +106,7 @@ class MatrixSteps:
         rows = self.rows
         return replace(self, correcting=rows.row(one.left), reading=rows.row(one.right))
 
-    def converges(self, scales: Sequence[Term]) -> str:
+    def converges(self, scales: Sequence[Summand]) -> str:
         """Return whether corrections do not grow from iteration to iteration: by no row of the
         state is more than twice of it taken away, with room for rounding."""
         author = self.author

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.forms import ElementForm, MatrixForm
-from passes.rules.recurrences.index_notation import NotLinear, Term
+from passes.rules.recurrences.index_notation import NotLinear, Summand
 from passes.rules.recurrences.linear_states import LOG_ADD_EXP, LinearState, Read, StateFinder
 from passes.types.value_types import elem_type_of
 
@@ -105,7 +105,7 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     except NotLinear:
         pass
     state = _state(finder, carried)
-    if state is None or not state.decays or not (state.updates or state.decays != (Term(),)):
+    if state is None or not state.decays or not (state.updates or state.decays != (Summand(),)):
         return None
     reads, whole = finder.reads(state)
     used = _used(finder, wanted, {*reads, before, after})
@@ -146,7 +146,7 @@ def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementFor
         NotLinear: there are none, or too many.
     """
     first = next(iter(unsolved))
-    group, pending = dict[str, tuple[LinearState, dict[str, tuple[Term, ...]]]](), [first]
+    group, pending = dict[str, tuple[LinearState, dict[str, tuple[Summand, ...]]]](), [first]
     while pending:
         name = pending.pop()
         if name in group:
