@@ -76,16 +76,14 @@ class Limit:
 class Claim:
     """The claims about an Edit that verification needs, besides whether it is exact.
 
-    `reduction` is the number of terms of the longest sum that is regrouped; `further`: by how many
-    times further than in the original roundings may carry. `limit`: the loop may
-    run another number of times than the Edit. `entered`: an If around the site sees to it that what
-    the site scans is not empty, so it is not verified on empty inputs; the whole model is.
+    `further`: by how many times further than in the original roundings may carry. `limit`: the loop
+    may run another number of times than the Edit. `entered`: an If around the site sees to it that
+    what the site scans is not empty, so it is not verified on empty inputs; the whole model is.
     `branches`: an If chooses between the original and the new form, and inputs are sought for both.
     `proof`, where both sides can only agree: it is reported in place of a run of the region, and
     only the whole model is executed.
     """
 
-    reduction: int = 1
     further: float = 1.0
     limit: Limit | None = None
     entered: bool = False

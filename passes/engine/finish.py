@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
@@ -16,7 +16,6 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
 from passes.errors import DoesNotFit
 from passes.ir import scope as scoping
-from passes.ir.constants import Constants
 from passes.ir.live import drop_unread, keep_nodes, live
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -24,7 +23,6 @@ from passes.ir.operators import bare_op, op_of
 from passes.ir.protos import copied
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.types.value_types import dims_of
 
 
 def name_nodes(model: ModelProto, original: ModelProto, rounds: Sequence[Round]) -> None:
@@ -47,9 +45,14 @@ class Cleaner:
         """Drop dead nodes and initializers, in place."""
         listed = model.ir_version < FREE_INITIALIZERS
         seen = Model(model)
+
+        @cache  # of the main graph, once they are asked for
+        def facts() -> Known:
+            return Known.of_graph(Model(model), next(scoping.scopes(model)), trusted=False)
+
         for _, owner in scoping.owners(model):
             main = isinstance(owner, GraphProto)
-            self._clean(seen, owner, listed, _Facts(model) if main else Known.nothing)
+            self._clean(seen, owner, listed, facts if main else Known.nothing)
 
     def _clean(self, model: Model, owner: Owner, listed: bool, facts: Callable[[], Known]) -> None:
         """The same for a graph, its bodies first."""
@@ -98,30 +101,6 @@ class Cleaner:
                 used = {name for names in several if not read.isdisjoint(names) for name in names}
                 found |= scoping.defined(owner) - read - used
         return found
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What types and constants tell of the values of a main graph, once they are asked for."""
-
-    proto: ModelProto
-
-    def __call__(self) -> Known:
-        return self._known
-
-    @cached_property
-    def _known(self) -> Known:
-        model = Model(self.proto)
-        scope = next(scoping.scopes(model.proto))
-        constants = Constants(model, scope)
-        find = partial(model.types.of, scope)
-        return Known(
-            model.opset(),
-            lambda name: dims_of(find(name)),
-            constants.value,
-            trusted=False,
-            type_of=find,
-        )
 
 
 @dataclass(frozen=True)

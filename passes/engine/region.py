@@ -84,7 +84,7 @@ def cut(
     constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
     constants |= _fixed_of(round_, rewritten, {*reads, *constants})
     after = _model(round_.proto, top, after_it, map(moved, constants.values()), *ends)
-    known = [round_.types.of(place.scope, one.name) for one in inputs]
+    known = [round_.model.types.of(place.scope, one.name) for one in inputs]
     guessed = not all(one is not None and _has_shape(one) for one in known)
     return Region(before, after, guessed)
 
@@ -137,7 +137,7 @@ def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
 def _input(
     round_: Round, scope: Scope, name: str, seen: Sequence[Mapping[str, object]]
 ) -> ValueInfoProto:
-    known = round_.types.of(scope, name)
+    known = round_.model.types.of(scope, name)
     value = ValueInfoProto(name=name)
     if known is not None and is_known(known):
         value.type.CopyFrom(known)
@@ -160,8 +160,7 @@ def _declare_sizes(inputs: Sequence[ValueInfoProto], round_: Round, place: Place
     tensors = [one for one in inputs if dims_of(one.type)]
     if not any(_is_open(dim) for one in tensors for dim in dims_of(one.type) or ()):
         return
-    opset = round_.model.opset(place.scope.owner)
-    integers = Integers(Site(round_.model, place, opset, opset, Names(()), round_.types))
+    integers = Integers(Site.at(round_.model, place))
     known: dict[Affine, Dim] = {}
     open_: list[tuple[TensorShapeProto.Dimension, Affine]] = []
     for value in tensors:
@@ -188,7 +187,7 @@ def _is_open(dim: Dim) -> bool:
 
 
 def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
-    return ValueInfoProto(name=name, type=round_.types.of(scope, name))
+    return ValueInfoProto(name=name, type=round_.model.types.of(scope, name))
 
 
 def _model(

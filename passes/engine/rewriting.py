@@ -106,7 +106,7 @@ class Engine:
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
         tried = tuple(rule.name for rule in self.rules)
-        outcome = Round(model, model.types, model.proto, tried, self.target)
+        outcome = Round(model, model.proto, tried, self.target)
         target = self.target or model.opset()
         rules = list(_closer(self.rules, model, target))
         if not self._any_considered(model, rules):
@@ -126,7 +126,7 @@ class Engine:
         """Return what each rule by itself would do at some sites, with the model unchanged; with a
         target opset, what they would do together."""
         tried = tuple(rule.name for rule in self.rules)
-        outcome = Round(model, model.types, model.proto, tried, self.target)
+        outcome = Round(model, model.proto, tried, self.target)
         names = Names(model.names)
         for rules in [(rule,) for rule in self.rules] if self.target is None else [self.rules]:
             sweep = Sweep(rules, self.options, outcome, names)

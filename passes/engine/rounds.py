@@ -15,7 +15,6 @@ from passes.ir.places import path_of
 from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.rule import Edit, Filled, Limit, Refused, Rule
-from passes.types.inference import ValueTypes
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,6 @@ class Round:
     took."""
 
     model: Model
-    types: ValueTypes
     proto: ModelProto
     rules: tuple[str, ...] = ()
     target: int | None = None

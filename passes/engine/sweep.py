@@ -153,11 +153,9 @@ class Sweep:
             return
         newest = self.outcome.rewritten[-1]
         edits = [written for written in inside if isinstance(written, Edit)]
-        terms = [edit.claim.reduction for edit in (newest.edit, *edits)]
         edit = replace(
             newest.edit,
             exact=newest.edit.exact and all(written.exact for written in inside),
-            claim=replace(newest.edit.claim, reduction=max(terms)),
             context=self._context(found, newest, [node for edit in edits for node in edit.context]),
         )
         self.outcome.rewritten[-1] = replace(newest, written=edit)
@@ -288,7 +286,6 @@ class Sweep:
             self.opset,
             self.target,
             self.names,
-            self.outcome.types,
             self.options,
             self.memory,
         )

@@ -25,7 +25,6 @@ from passes.inspection.inspection import VERSION, Answer, Group, Inspection, Sli
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, Scope, is_loop
 from passes.ir.selection import NothingMatches, matches
@@ -294,8 +293,7 @@ def _looked_into(model: Model, alike: AlikeGroup, group: Group) -> Group:
 
 
 def _trip_count(model: Model, place: Place, form: LoopForm) -> str:
-    opset = model.opset_at(place.scope)
-    return str(TripCount(Site(model, place, opset, opset, Names(), model.types), form))
+    return str(TripCount(Site.at(model, place), form))
 
 
 def _value(model: Model, scope: Scope, name: str) -> Value:

@@ -68,8 +68,7 @@ class Site:
     """A node that a rule considers, with its location in its model; read-only.
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
-    Bodies of the node have been brought to `target` already; `types` still knows every name of
-    the original model. `memory` is that of the round.
+    Bodies of the node have been brought to `target` already. `memory` is that of the round.
     """
 
     model: Model
@@ -77,16 +76,24 @@ class Site:
     opset: int
     target: int
     names: Names
-    types: ValueTypes
     options: RuleOptions = field(default_factory=RuleOptions)
     memory: Memory = field(default_factory=Memory)
 
     @classmethod
+    def at(cls, model: Model, place: Place) -> Site:
+        """What is known at a node that no rule considers."""
+        opset = model.opset_at(place.scope)
+        return cls(model, place, opset, opset, Names(()))
+
+    @classmethod
     def of_graph(cls, model: Model, scope: Scope) -> Site:
         """What is known in a graph, at none of its nodes."""
-        opset = model.opset_at(scope)
-        place = Place(NodeProto(), 0, scope)
-        return cls(model, place, opset, opset, Names(()), model.types)
+        return cls.at(model, Place(NodeProto(), 0, scope))
+
+    @property
+    def types(self) -> ValueTypes:
+        """The types of all values of the original model."""
+        return self.model.types
 
     @property
     def node(self) -> NodeProto:

@@ -13,7 +13,6 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import BadModel, ChosenByCaller, DoesNotFit, nearest
 from passes.ir.external_data import external_files
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.places import is_loop
 from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
@@ -116,8 +115,7 @@ def _trip_counts(model: Model) -> Iterator[TripCount]:
                 form = LoopForm.from_node(place.node, opset)
             except (BadModel, ChosenByCaller):
                 continue
-            site = Site(model, place, opset, opset, Names(), model.types)
-            yield TripCount(site, form)
+            yield TripCount(Site.at(model, place), form)
 
 
 def _length(model: Model, free: Sequence[str]) -> str:

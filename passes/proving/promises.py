@@ -123,7 +123,7 @@ def _limited(model: Model, most: int) -> ModelProto:
             continue
         opset = made.opset_at(place.scope)
         options = RuleOptions(max_trips=most)
-        site = Site(made, place, opset, opset, names, made.types, options)
+        site = Site(made, place, opset, opset, names, options)
         try:
             form = LoopForm.from_node(place.node, opset)
             if form.kind is Kind.LOOP and bound_of(site, form).promised:

@@ -11,7 +11,6 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import BadModel
 from passes.ir.constants import Constants
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
@@ -81,7 +80,7 @@ def _of_loop(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     form = _form(model, place)
     if form is None:
         return
-    trips = TripCount(_site(model, place), form)
+    trips = TripCount(Site.at(model, place), form)
     kind = "constant" if trips.declared is not None else "computed"
     if not form.trip_count:
         kind = "absent"
@@ -147,7 +146,7 @@ def _of_scan(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
         return
     if form.lengths and not facts.lengths:
         yield Finding("lengths", place.path, "Scan", "sequence_lens is not taken", sure)
-    length = TripCount(_site(model, place), form).constant
+    length = TripCount(Site.at(model, place), form).constant
     if facts.static and length is None:
         yield Finding("trip-count", place.path, "Scan", "its length is not static", sure)
     if facts.most is not None and length is not None and length > facts.most:
@@ -178,8 +177,3 @@ def _form(model: Model, place: Place) -> LoopForm | None:
         return LoopForm.from_node(place.node, model.opset_at(place.scope))
     except BadModel:
         return None
-
-
-def _site(model: Model, place: Place) -> Site:
-    opset = model.opset_at(place.scope)
-    return Site(model, place, opset, opset, Names(), model.types)

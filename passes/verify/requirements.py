@@ -70,18 +70,17 @@ class Requirements:
     """What is required of a rewrite, and how it is verified.
 
     `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
-    data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
-    sums of `reduction` terms, whose roundings may carry `further` by a factor. `promise`: what a
-    user promised. `lenient`: inputs on which the original fails do not count. `non_empty`: nor do
-    differences where a Scan of the original, maybe an inner one, has nothing to scan. `tolerance`
-    are an absolute and a relative error that are allowed everywhere, if the user sets them.
-    `portable`: the user asks for no runtime in particular, so a kernel that fails where nothing is
-    to be computed is a fault of its executor.
+    data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, where
+    roundings may carry `further` by a factor. `promise`: what a user promised. `lenient`: inputs on
+    which the original fails do not count. `non_empty`: nor do differences where a Scan of the
+    original, maybe an inner one, has nothing to scan. `tolerance` are an absolute and a relative
+    error that are allowed everywhere, if the user sets them. `portable`: the user asks for no
+    runtime in particular, so a kernel that fails where nothing is to be computed is a fault of its
+    executor.
     """
 
     executors: Sequence[Executor]
     exact: bool = True
-    reduction: int = 1
     further: float = 1.0
     promise: Promise | None = None
     lenient: bool = False

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from onnx import ModelProto
 
@@ -58,9 +57,8 @@ _ANSWERED = {"answered", "mismatch"}
 def verify(models: Models, required: Requirements) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
-    The result depends on the models and the requirements alone; only where
-    `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
-    raises for what a model does.
+    The result depends on the models and the requirements alone; only where cases are `cut`, or a
+    time-out is among the reasons, it depends on time too. Never raises for what a model does.
     """
     before, after = models.before, models.after
     executors, inputs, limits = required.executors, required.inputs, required.limits
@@ -71,7 +69,7 @@ def verify(models: Models, required: Requirements) -> Verification:
             return Verification("mismatch", sentence)
         before = computed[0].proto
     deadline = time.monotonic() + limits.budget
-    ledger = Ledger([executor.name for executor in executors], required.reduction)
+    ledger = Ledger([executor.name for executor in executors])
     cost = RunCost.of(before)
     if cost.hopeless:
         ledger.reason(cost.hopeless)
@@ -112,14 +110,16 @@ def verify(models: Models, required: Requirements) -> Verification:
     if lessons is None and executors:
         runner = executors[0] if asked else _reference()
         lessons = Lessons(before, drawer, runner, models.base_dir, limits.case_timeout)
+    promised = required.promise.models if required.promise and executors else ()
     trials = _Trials(
+        rules,
         sides,
         witness,
-        _Trier.of(rules, models.base_dir),
+        [Side(executors[0], one, models.base_dir, limits.case_timeout) for one in promised],
         bounds,
         ledger,
         counts,
-        (deadline, limits.patience),
+        deadline,
         lessons,
     )
     found = trials.all(
@@ -150,36 +150,31 @@ def _reference() -> Executor:
     return ReferenceExecutor(keep=2)
 
 
+@dataclass
 class _Trials:
-    """The cases one after the other, in every executor, until one differs or time is out."""
+    """The cases one after the other, in every executor, until one differs or time is out.
 
-    def __init__(
-        self,
-        sides: Sequence[tuple[Side, Side]],
-        witness: tuple[Side, Side] | None,
-        trier: _Trier,
-        bounds: ErrorBounds,
-        ledger: Ledger,
-        accept: Callable[[Case], bool],
-        time_limits: tuple[float, float],
-        lessons: Lessons | None,
-    ) -> None:
-        self._sides = sides
-        self._witness = witness  # the reference executor, where it runs no case unasked
-        self._trier = trier
-        self._bounds = bounds
-        self._ledger = ledger
-        self._accept = accept
-        self._by, self._patience = time_limits
-        self._lessons = lessons
-        self._done: set[str] = set()
-        self._lucky: int | None = None  # the attempt that last found inputs the original takes
-        self._luckless = 0
-        self._began = time.monotonic()
-        self._base: Case | None = None  # the first one that was compared
-        self._reached: set[Event] = set()
-        self._longest: dict[str, float] = {}  # seconds of runs of the original that ended
-        self._endless = False  # whether one did not
+    `witness` is the reference executor where it runs no case unasked; `promised` are originals that
+    fail where a promise is broken; `budget_end` is of `time.monotonic`.
+    """
+
+    rules: Rules
+    sides: Sequence[tuple[Side, Side]]
+    witness: tuple[Side, Side] | None
+    promised: Sequence[Side]
+    bounds: ErrorBounds
+    ledger: Ledger
+    accept: Callable[[Case], bool]
+    budget_end: float
+    lessons: Lessons | None
+    _done: set[str] = field(default_factory=set)
+    _lucky: int | None = None  # the attempt that last found inputs the original takes
+    _luckless: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _base: Case | None = None  # the first one that was compared
+    _reached: set[Event] = field(default_factory=set)
+    _longest: dict[str, float] = field(default_factory=dict)  # seconds of originals that ended
+    _endless: bool = False  # whether one did not
 
     def all(self, agenda: Callable[[Needs | None], list[Item]]) -> Verification:
         """Try the cases; where none that is drawn fits, those that fit what was learned."""
@@ -189,18 +184,18 @@ class _Trials:
             try:
                 again = self._item(item)
             except OutOfTime:
-                return self._ledger.close([item.label, *(left.label for left in items)])
+                return self.ledger.close([item.label, *(left.label for left in items)])
             except CannotDraw as error:
-                self._ledger.reason(str(error))
+                self.ledger.reason(str(error))
                 self._luckless = _HOPELESS
             else:
                 if again is not None:
                     items = [item for item in agenda(again) if item.label not in self._done]
                     continue
             self._done.add(item.label)
-            if self._ledger.failure is not None:
+            if self.ledger.failure is not None:
                 break
-        return self._ledger.close([])
+        return self.ledger.close([])
 
     def search(self, model: ModelProto, mentioned: Mentioned, uses: Uses) -> None:
         """Try cases beside one that was compared: with what the rewritten model mentions, and as
@@ -208,18 +203,18 @@ class _Trials:
         if self._base is None:
             return
         now = time.monotonic()
-        end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
-        original, _ = self._sides[0]
+        end = min(self.budget_end, now + max(_SHORT, _SEARCH * (now - self._began)))
+        original, _ = self.sides[0]
         goals = [what_is_mentioned(mentioned), endless_but_for_conditions(uses)]
         if unreached(model, self._reached):
             goals.insert(1, whatever_is_new(mentioned))
 
         def run(case: Case) -> Outcome | None:
-            return original.run(case.feeds, end).outcome if self._accept(case) else None
+            return original.run(case.feeds, end).outcome if self.accept(case) else None
 
         def take(case: Case, events: Events) -> None:
             self._case(case)
-            if self._ledger.failure is not None:
+            if self.ledger.failure is not None:
                 raise Enough
 
         for goal in goals:
@@ -228,14 +223,14 @@ class _Trials:
             except OutOfTime:
                 return
             except Enough:
-                if self._ledger.failure is not None:
+                if self.ledger.failure is not None:
                     return
 
     def close(self, model: ModelProto, cut: Sequence[str]) -> Verification:
         """The verification, with what the original, `model`, did in compared cases."""
         left = unreached(model, self._reached)
         reached = frozenset(self._reached)
-        return replace(self._ledger.close(cut), reached=reached, unreached=left)
+        return replace(self.ledger.close(cut), reached=reached, unreached=left)
 
     def _item(self, item: Item) -> Needs | None:
         """Try a case; draw it again, in other ways, while the original fails on it. What the
@@ -266,11 +261,12 @@ class _Trials:
     @property
     def _deadline(self) -> float:
         """When to stop, of `time.monotonic`; later where no case was compared yet."""
-        return self._by if self._ledger.total.elements else self._by + self._patience
+        patience = 0.0 if self.ledger.total.elements else self.rules.required.limits.patience
+        return self.budget_end + patience
 
     def _learned(self) -> Needs | None:
         """Return what the original's failures teach about its inputs; computed once."""
-        lessons, self._lessons = self._lessons, None
+        lessons, self.lessons = self.lessons, None
         if lessons is None:
             return None
         try:
@@ -281,18 +277,17 @@ class _Trials:
     def _case(self, case: Case) -> set[str]:
         """Try a case in every executor: what became of it."""
         statuses: set[str] = set()
-        if not self._accept(case):
+        if not self.accept(case):
             return statuses
         reference = Trial("not run")
-        self._bounds.deadline = self._deadline
-        for sides in self._sides:
+        self.bounds.deadline = self._deadline
+        for sides in self.sides:
             before, name = sides[0], sides[0].executor.name
             original = reference.before
             before.timeout = self._limit(name, endless=original.endless)
-            trial = self._trier.tried(
+            trial = self._tried(
                 case,
                 sides,
-                self._deadline,
                 after_alone=bool(original.outcome or original.failed),
                 like=_likeness(case, original),
             )
@@ -301,10 +296,10 @@ class _Trials:
                 self._longest[name] = max(self._longest.get(name, 0.0), trial.before.seconds)
             if name == AUTHORITY:
                 reference = trial
-            elif self._witness is not None and trial.status == "mismatch":
+            elif self.witness is not None and trial.status == "mismatch":
                 reference = self._witnessed(case)
             found = self._ruling(name, case, trial, reference)
-            self._ledger.enter(name, case, found, reference.before.outcome)
+            self.ledger.enter(name, case, found, reference.before.outcome)
             trial = found.trial
             if name == AUTHORITY:
                 reference = trial
@@ -313,18 +308,52 @@ class _Trials:
                 if self._base is None and case.kind in ("given", "natural", "ordinary"):
                     self._base = case
             statuses.add(_what_became(trial))
-            if self._ledger.failure is not None:
+            if self.ledger.failure is not None:
                 break
         return statuses
 
+    def _tried(
+        self,
+        case: Case,
+        sides: tuple[Side, Side],
+        *,
+        after_alone: bool = False,
+        like: str = "",
+    ) -> Trial:
+        """Run a case on both sides. Raises OutOfTime.
+
+        Where the promise is broken the original may run forever: there it runs only if the
+        rewritten model answers. Where the executor cannot run the original, it runs the rewritten
+        model only if that is of use (`after_alone`). A side that crashes on inputs `like` these is
+        spared, the rewritten model only where the original does not run. A mismatch counts only
+        where the original agrees with itself when it runs again.
+        """
+        before, after = sides
+        deadline = self._deadline
+        if any(side.run(case.feeds, deadline).failed for side in self.promised):
+            ran, promise = after.run(case.feeds, deadline), self.rules.required.promise
+            if ran.failed or (promise and promise.silent):
+                return Trial("both failed", KEPT_FROM_ANSWERING, after=ran)
+        original = before.run(case.feeds, deadline, like)
+        if original.unable and not after_alone:
+            return Trial("not run", f"the original: {original.unable}", before=original)
+        rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
+        question = Question(self.rules, before.executor.name, case, original, rewritten)
+        trial = first_verdict(question)
+        if trial.status == "mismatch" and original.outcome is not None and rewritten.outcome:
+            again = before.run(case.feeds, deadline)
+            if again.outcome is None or not compare(original.outcome, again.outcome).agree:
+                why = "the original gives different answers on the same inputs"
+                return replace(trial, status="not run", sentence=why, comparison=NOTHING)
+        return trial
+
     def _ruling(self, executor: str, case: Case, trial: Trial, reference: Trial) -> Ruling:
-        rules = self._trier.rules
-        return ruling(Evidence(rules, executor, case, trial, reference, self._bounds))
+        return ruling(Evidence(self.rules, executor, case, trial, reference, self.bounds))
 
     def _limit(self, executor: str, *, endless: bool) -> float:
         """Seconds that the original may take, in the light of how long it took where it ended, and
         of whether it is `endless` in another executor."""
-        full = self._trier.rules.required.limits.case_timeout
+        full = self.rules.required.limits.case_timeout
         longest = self._longest.get(executor)
         if longest is None:
             return full
@@ -336,9 +365,9 @@ class _Trials:
         """Return the reference executor's result of a case that only another executor was to run,
         and in which that one found a mismatch: it decides which side is at fault. Empty if time
         runs out."""
-        assert self._witness is not None
+        assert self.witness is not None
         try:
-            trial = self._trier.tried(case, self._witness, self._deadline, after_alone=True)
+            trial = self._tried(case, self.witness, after_alone=True)
             return self._ruling(AUTHORITY, case, trial, trial).trial
         except OutOfTime:
             return Trial("not run")
@@ -361,56 +390,3 @@ def _what_became(trial: Trial) -> str:
     if trial.status == "refined":
         return "both failed"
     return trial.status if trial.before.outcome is None else "answered"
-
-
-@dataclass(frozen=True)
-class _Trier:
-    """Runs cases on both sides, in the light of a promise, if there is one."""
-
-    rules: Rules
-    kept: Sequence[Side] = ()
-
-    @staticmethod
-    def of(rules: Rules, base_dir: Path | None) -> _Trier:
-        """The trier of these rules; the first executor runs the models of the promise."""
-        required = rules.required
-        models = required.promise.models if required.promise and required.executors else ()
-        timeout = required.limits.case_timeout
-        return _Trier(
-            rules, [Side(required.executors[0], one, base_dir, timeout) for one in models]
-        )
-
-    def tried(
-        self,
-        case: Case,
-        sides: tuple[Side, Side],
-        deadline: float,
-        *,
-        after_alone: bool = False,
-        like: str = "",
-    ) -> Trial:
-        """Run a case on both sides. Raises OutOfTime.
-
-        Where the promise is broken the original may run forever: there it runs only if the
-        rewritten model answers. Where the executor cannot run the original, it runs the rewritten
-        model only if that is of use (`after_alone`). A side that crashes on inputs `like` these is
-        spared, the rewritten model only where the original does not run. A mismatch counts only
-        where the original agrees with itself when it runs again.
-        """
-        before, after = sides
-        if any(side.run(case.feeds, deadline).failed for side in self.kept):
-            ran, promise = after.run(case.feeds, deadline), self.rules.required.promise
-            if ran.failed or (promise and promise.silent):
-                return Trial("both failed", KEPT_FROM_ANSWERING, after=ran)
-        original = before.run(case.feeds, deadline, like)
-        if original.unable and not after_alone:
-            return Trial("not run", f"the original: {original.unable}", before=original)
-        rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
-        question = Question(self.rules, before.executor.name, case, original, rewritten)
-        trial = first_verdict(question)
-        if trial.status == "mismatch" and original.outcome is not None and rewritten.outcome:
-            again = before.run(case.feeds, deadline)
-            if again.outcome is None or not compare(original.outcome, again.outcome).agree:
-                why = "the original gives different answers on the same inputs"
-                return replace(trial, status="not run", sentence=why, comparison=NOTHING)
-        return trial

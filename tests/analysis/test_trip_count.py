@@ -9,7 +9,6 @@ from onnx import ModelProto
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from tests.written import changed
@@ -23,10 +22,8 @@ def site_of(text: str, op: str = "Loop") -> tuple[Site, LoopForm]:
 def site_in(proto: ModelProto, op: str = "Loop") -> tuple[Site, LoopForm]:
     model = Model(proto)
     place = next(found for found in scope.walk_model(proto) if found.node.op_type == op)
-    *_, top = place.scope.chain()
-    opset = model.opset(top.owner)
-    site = Site(model, place, opset, opset, Names(), model.types)
-    return site, LoopForm.from_node(place.node, opset)
+    site = Site.at(model, place)
+    return site, LoopForm.from_node(place.node, site.opset)
 
 
 # -- trip count -------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.site import Memory
 from passes.rule import Edit, NothingToDo, Site
-from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of
 
 Feeds = Mapping[str, np.ndarray]
@@ -51,13 +50,13 @@ def converted(model: ModelProto, target: int) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     read, names = Model(model), Names(scoping.all_names(o for _, o in scoping.owners(model)))
-    types, memory = ValueTypes(model), Memory()
+    memory = Memory()
     edits: dict[scoping.Key, dict[int, Edit]] = {}
     for place in scoping.walk_model(model):
         *_, outermost = place.scope.chain()
         written = read.opset(outermost.owner)
         if rule.considers(place.node, written, target):
-            site = Site(read, place, written, target, names, types, memory=memory)
+            site = Site(read, place, written, target, names, memory=memory)
             with suppress(NothingToDo):
                 edits.setdefault(place.scope.key, {})[place.index] = rule.rewrite(site)
     for scope in scoping.scopes(copy):

@@ -13,7 +13,6 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.rule import Refused, Site
-from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 
@@ -32,7 +31,7 @@ def _at(path: str, target: int = 13, version: int = 9) -> Conversion:
     proto: ModelProto = onnx.parser.parse_model(MODEL)
     names = Names(scoping.all_names(owner for _, owner in scoping.owners(proto)))
     (place,) = (one for one in scoping.walk_model(proto) if one.path == path)
-    return Conversion(Site(Model(proto), place, 8, target, names, ValueTypes(proto)), version)
+    return Conversion(Site(Model(proto), place, 8, target, names), version)
 
 
 @pytest.fixture

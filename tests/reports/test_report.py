@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import onnx
@@ -17,7 +18,7 @@ from passes.ir.scope import Place, Scope
 from passes.reports.report import Checked, Record, Report, Size
 from passes.rule import Edit, Refused, Rule
 from passes.verify.compare.compare import Alike, Errors
-from passes.verify.compare.verdicts import Tally, Verification
+from passes.verify.compare.verdicts import Verification
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -59,7 +60,7 @@ def test_a_verdict_in_short() -> None:
     verification = Verification(
         "verified",
         "",
-        tallies={"reference": Tally(compared=12), "onnxruntime": Tally(compared=3, crossed=6)},
+        tallies={"reference": Counter(compared=12), "onnxruntime": Counter(compared=3, crossed=6)},
         errors=Errors(1e-6, 1e-7, 2, Alike.NEAR),
         notes=("one is slow",),
         cut=("large",),

@@ -206,15 +206,9 @@ class TestLengths:
         assert fill_behind(flags, 0, 1, np.array([0, 1])) is flags
 
 
-def test_index_hints_stay_below_the_size() -> None:
-    for case in cases("float[N] x, int64[K] i", {"i": Hint(index_below="N")}):
-        size = max(1, tensor(case, "x").shape[0])
-        assert ((tensor(case, "i") >= 0) & (tensor(case, "i") < size)).all()
-
-
 def test_a_bound_that_is_no_dim_is_said() -> None:
     with pytest.raises(CannotDraw, match="input i is bounded by Q"):
-        cases("int64[K] i", {"i": Hint(index_below="Q")})
+        cases("int64[K] i", {"i": Hint(length_of="Q")})
 
 
 def test_later_attempts_try_indices_sizes_and_axes() -> None:

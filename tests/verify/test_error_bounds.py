@@ -60,7 +60,6 @@ def near(text: str, step: str, *executors: Executor) -> Any:
         chaotic(text, step),
         executors=[REFERENCE, *executors],
         exact=False,
-        reduction=6,
     )
 
 
@@ -104,7 +103,7 @@ def test_where_roundings_decide_everything_nothing_is_verified() -> None:
 
 
 def verdict(before: str, after: str, *executors: Executor) -> str:
-    found = check(before, after, executors=[REFERENCE, *executors], exact=False, reduction=16)
+    found = check(before, after, executors=[REFERENCE, *executors], exact=False)
     return str(found.verdict)
 
 

@@ -82,7 +82,7 @@ def test_a_length_that_follows_from_others_is_learned_as_such() -> None:
     assert needs is not None
     assert needs.ties == {"T": Tie(0, {"P": 1, "S": 1})}
     found = check(text, text)
-    assert found.tallies["reference"].both_failed == 1  # which taught it
+    assert found.tallies["reference"]["both failed"] == 1  # which taught it
 
 
 def test_a_size_that_is_too_small_varies_above_the_least() -> None:

@@ -19,7 +19,7 @@ def test_a_model_agrees_with_itself_in_both_executors(onnxruntime: Executor) -> 
     text = SUM + "{ z = Add(x, y)  w = Mul(x, y) }"
     found = check(text, text, executors=[REFERENCE, onnxruntime])
     assert found.verdict == "verified"
-    assert found.tallies["reference"].compared == found.tallies["onnxruntime"].compared > 10
+    assert found.tallies["reference"]["compared"] == found.tallies["onnxruntime"]["compared"] > 10
     assert (found.reasons, found.cut, found.failure) == ({}, (), None)
     assert found.elements > 500
 
@@ -108,19 +108,17 @@ class TestRoundedArithmetic:
 
     def test_regrouped_sums_differ_in_bits_but_are_near(self) -> None:
         assert check(self.BEFORE, self.AFTER).verdict == "mismatch"
-        found = check(self.BEFORE, self.AFTER, exact=False, reduction=8)
+        found = check(self.BEFORE, self.AFTER, exact=False)
         assert found.verdict == "verified"
         assert found.errors.ulp > 0
         assert 0 < found.errors.relative <= 1  # of a sum that cancels
-        assert found.reduction == 8
 
-    def test_a_longer_sum_is_no_excuse_for_another_constant(self) -> None:
+    def test_roundings_are_no_excuse_for_another_constant(self) -> None:
         text = "(float[N] x) => (float[N] y) <float e = {%s}> { d = Add(x, x)  y = Add(d, e) }"
-        wide = {"exact": False, "reduction": 10**12}
-        assert check(text % "0", text % "0.25", **wide).verdict == "mismatch"
+        assert check(text % "0", text % "0.25", exact=False).verdict == "mismatch"
         # 0.3 is no dyadic number: such arithmetic may round, by what its own operators round.
-        assert check(text % "0.3", text % "0.55", **wide).verdict == "mismatch"
-        assert check(text % "0.3", text % "0.30001", **wide).verdict == "mismatch"
+        assert check(text % "0.3", text % "0.55", exact=False).verdict == "mismatch"
+        assert check(text % "0.3", text % "0.30001", exact=False).verdict == "mismatch"
 
     def test_integers_that_hang_on_rounding_are_compared_on_exact_draws(self) -> None:
         before = """(float[N,8] x, float[8,K] w) => (bool[N,K] y) {
@@ -149,7 +147,7 @@ class TestBudget:
         found = verify(*before_and_after(), executors=[Pretend(self.slow)], budget=0.3)
         assert self.calls < 0.3 / self.SLOW + 20
         assert found.verdict == "verified"
-        assert found.budget_exhausted
+        assert found.cut
         assert found.cut[-1] == "N = 131"
         assert found.compared + len(found.cut) == unbounded.compared
 
@@ -165,7 +163,7 @@ class TestBudget:
         found = check(text, text, executors=[onnxruntime], case_timeout=0.2, budget=20)
         assert found.verdict == "verified"  # where `go` is false
         assert any("no answer in 0.2 s" in reason for reason in found.reasons)
-        assert not found.budget_exhausted
+        assert not found.cut
 
     def test_where_no_run_ended_in_its_time_the_result_depends_on_it(self) -> None:
         def endless(_: str, __: Feeds) -> Any:
@@ -174,7 +172,7 @@ class TestBudget:
         found = verify(*before_and_after(), executors=[Pretend(endless)])
         assert (found.verdict, found.compared) == ("not-compared", 0)
         assert found.timed_out
-        assert not found.budget_exhausted
+        assert not found.cut
 
     def test_a_rewritten_model_that_does_not_end_is_a_mismatch(self, onnxruntime: Executor) -> None:
         """At n == 2 it runs 2**62 times."""
@@ -191,7 +189,7 @@ class TestBudget:
 
     def test_max_cases(self) -> None:
         found = verify(*before_and_after(), executors=[Pretend(self.slow)], most=2)
-        assert (found.compared, found.budget_exhausted) == (2, False)
+        assert (found.compared, found.cut) == (2, ())
 
 
 def test_the_result_is_the_same_each_time(onnxruntime: Executor) -> None:

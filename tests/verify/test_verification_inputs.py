@@ -103,7 +103,7 @@ class TestInputsFoundByTrying:
         found = check(text, text)
         assert found.verdict == "not-compared"
         assert "Add" in found.reason
-        assert found.tallies["reference"].both_failed > 10
+        assert found.tallies["reference"]["both failed"] > 10
 
     def test_an_input_without_dtype_is_said(self) -> None:
         bare = model("(float[N] x) => (float[N] y) { y = Neg(x) }")
@@ -166,4 +166,4 @@ def test_floats_that_a_model_takes_for_whole_numbers_are_small_ones() -> None:
         place = Sub (k, one)
         y = Gather (table, place)
     }"""
-    assert check(looked_up, looked_up).tallies["reference"].compared > 3  # else one, of zeros
+    assert check(looked_up, looked_up).tallies["reference"]["compared"] > 3  # else one, of zeros

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from onnx import NodeProto, TypeProto
 
@@ -16,7 +17,10 @@ from passes.analysis.sizes.sizes_through import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers
+from passes.ir.constants import Constants
+from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.scope import Scope
 from passes.ir.versions import OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
 from passes.operators.contract import Need, Number, Operands, Size
 from passes.operators.contracts import contract_of
@@ -48,6 +52,14 @@ class Known:
     ) -> Known:
         """The facts that types give, for names that are unique at every depth."""
         return cls(opset, lambda name: dims_of(types.get(name)), constants, trusted, types.get)
+
+    @classmethod
+    def of_graph(cls, model: Model, scope: Scope, *, trusted: bool = True) -> Known:
+        """The facts that the types and constants of a model give of the values in a graph."""
+        type_of = partial(model.types.of, scope)
+        constant = Constants(model, scope).value
+        opset = model.opset_at(scope)
+        return cls(opset, lambda name: dims_of(type_of(name)), constant, trusted, type_of)
 
     @classmethod
     def nothing(cls) -> Known:

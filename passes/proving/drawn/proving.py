@@ -93,7 +93,7 @@ def _regrouped(
             limits=Limits(budget),
         ),
     )
-    cases = sum(tally.compared for tally in executed.tallies.values())
+    cases = sum(tally["compared"] for tally in executed.tallies.values())
     if executed.verdict != "verified" or not cases:
         return Proof("unproven", "executed", executed.reason or executed.verdict)
     scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)

@@ -13,7 +13,6 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Place, is_loop
 from passes.loops.alike import pattern_of
@@ -228,7 +227,7 @@ def _facts(model: Model, place: Place, opset: int) -> list[str]:
     form = form_of(place.node, opset)
     if form is None:
         return []
-    trips = TripCount(Site(model, place, opset, opset, Names(), model.types), form)
+    trips = TripCount(Site.at(model, place), form)
     parts = {
         "state": form.carried,
         "scanned input": form.scanned,

@@ -19,7 +19,7 @@ from passes.ir.operators import op_of
 from passes.ir.purposes import END_ROWS, GUARD_SIZES, HANDLE_NOTHING
 from passes.loops.form import Kind
 from passes.operators.cells import RECURRENT
-from passes.rule import Claim, Edit, NothingToDo, Site, nodes_of, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.rules.expand_cell.cell_form import OTHERS, CellForm
 from passes.rules.expand_cell.cell_loop import CellLoop
 from passes.rules.expand_cell.cell_step import CellStep
@@ -87,9 +87,8 @@ def expand_cell(site: Site) -> Edit:
     author = Author(site.target, site.names, site.node.name or form.operator.lower())
     expansion = Expansion(site, form, author)
     note = expansion.write()
-    terms = sum(size for size in (form.inputs, form.hidden) if isinstance(size, int))
     edit = author.edit(note, author.read(filter(None, expansion.outputs)))
-    return replace(edit, exact=False, claim=Claim(reduction=max(1, terms)))
+    return replace(edit, exact=False)
 
 
 def _is_wanted(site: Site) -> bool:

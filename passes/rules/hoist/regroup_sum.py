@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -18,9 +17,9 @@ from passes.ir.draft import BLOCKS, runs_in_blocks
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
-from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.hoist.sum_terms import Sum, Sums, is_sum
-from passes.types.value_types import FLOATS, dims_of, elem_type_of
+from passes.types.value_types import FLOATS, elem_type_of
 from passes.writing.author import Author
 
 
@@ -79,7 +78,6 @@ def regroup_sum(site: Site) -> Edit:
         (node,),
         note=f"{len(regrouped)} sum{'s' * (len(regrouped) != 1)} regrouped",
         exact=not any(kinds.rounds(sums.nodes[sum_.root].output[0]) for sum_ in regrouped),
-        claim=Claim(max(kinds.terms(sums, sum_) for sum_ in regrouped)),
         regroups=any(one.root not in roots for one in regrouped),
     )
 
@@ -142,17 +140,6 @@ class _Kinds:
         info = ml_dtypes.finfo(known[0].dtype)
         total = sum(float(np.abs(value.astype(np.float64)).max(initial=0)) for value in known)
         return not total < float(info.max) * 2.0 ** -(info.nmant + 2)
-
-    def terms(self, sums: Sums, sum_: Sum) -> int:
-        """Return the number of terms added up in an element of a sum, as far as the sizes are
-        known."""
-        producers = [node for name in sum_.dependent if (node := sums.producer(name)) is not None]
-        return len(sum_.independent) + sum(map(self._summed, producers))
-
-    def _summed(self, product: NodeProto) -> int:
-        weight = dims_of(self._type(product.input[1])) if len(product.input) > 1 else None
-        sizes = (weight or ())[1:] if op_of(product) == "Conv" else (weight or ())[-2:-1]
-        return math.prod(size for size in sizes if isinstance(size, int))
 
     def refusal(self) -> Refused | NothingToDo:
         """Why nothing is regrouped."""

@@ -24,7 +24,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.operators.cells import RECURRENT
-from passes.rule import Claim, Edit, Refused, Site
+from passes.rule import Edit, Refused, Site
 from passes.rules.recognize_cell.cell_finder import OperatorCell
 from passes.rules.recognize_cell.ends import EndsWriter, sizes_of
 from passes.rules.recognize_cell.forms import Cell
@@ -76,9 +76,8 @@ class CellWriter:
             self._branches(spelling.both(self.author, conditions))
         else:
             self._operator(self.author, {_name(output): _name(output) for output in self.outputs})
-        claim = Claim(self.cell.inputs + self.cell.hidden)
         edit = self.author.edit(self._note(most))
-        return replace(edit, exact=False, context=context, claim=claim)
+        return replace(edit, exact=False, context=context)
 
     # -- the If around the operator
 

@@ -63,7 +63,7 @@ class BlockLoop:
             exact=self.exact,
             regroups=self.regroups,
             context=length.context,
-            claim=Claim(trips or self.block.length, _FURTHER, branches=True),
+            claim=Claim(_FURTHER, branches=True),
         )
 
     def _rows(self, author: Author, scanned: Scanned, length: Length) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, count
 
-from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, defs
+from onnx import AttributeProto, NodeProto, TensorProto, defs
 
 from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
@@ -17,7 +17,6 @@ from passes.ir.model import Model
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Scope
-from passes.types.value_types import dims_of
 
 #: A value: the rank of the node that computes it and the number of its output, or `LEAF` and the
 #: number of a leaf, which the graph does not compute: an input, a constant, an outer value.
@@ -123,17 +122,10 @@ class Flow:
         found = self._values.get(name)
         return (LEAF, self._leaf(name)) if found is None else found
 
-    @property
+    @cached_property
     def known(self) -> Known:
         """What is known of the values."""
-
-        def type_of(name: str) -> TypeProto | None:
-            return self.model.types.of(self.scope, name)
-
-        opset = self.model.opset_at(self.scope)
-        return Known(
-            opset, lambda name: dims_of(type_of(name)), self._constants.value, type_of=type_of
-        )
+        return Known.of_graph(self.model, self.scope)
 
     @cached_property
     def readers(self) -> list[list[int]]:

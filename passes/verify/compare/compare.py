@@ -70,13 +70,14 @@ NO_ERRORS = Errors()
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences (none: the outcomes agree), the errors, and how many elements were seen,
-    and of these how many were `wrong`."""
+    """The differences (none: the outcomes agree), the errors, how many elements were seen, and of
+    these how many were `wrong`, and how many prove nothing (`undecided`)."""
 
     differences: tuple[Difference, ...] = ()
     errors: Errors = NO_ERRORS
     elements: int = 0
     wrong: int = 0
+    undecided: int = 0
 
     @property
     def agree(self) -> bool:
@@ -88,6 +89,7 @@ class Comparison:
             self.errors | other.errors,
             self.elements + other.elements,
             self.wrong + other.wrong,
+            self.undecided + other.undecided,
         )
 
 

@@ -12,7 +12,6 @@ from onnx import ModelProto
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import ChosenByCaller
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop, scopes, walk
 from passes.ir.scope import free_names
@@ -89,12 +88,11 @@ def _varies(model: Model, place: Place) -> bool:
 def _possible(model: Model, place: Place) -> tuple[Did, ...]:
     """Return what a loop may do, given what is known of its trip count."""
     opset = model.opset(place.scope.owner)
-    site = Site(model, place, opset, opset, Names(()), model.types)
     try:
         form = LoopForm.from_node(place.node, opset)
     except ChosenByCaller:
         return _TRIPS
-    count = TripCount(site, form)
+    count = TripCount(Site.at(model, place), form)
     if count.constant is not None:
         return ()
     ends = form.kind is Kind.LOOP and count.conditional

@@ -40,17 +40,6 @@ _OUTLIERS = 0.02
 _MEASURED, _FACTOR = 16, 4.0
 
 
-@dataclass(frozen=True)
-class Settled:
-    """An outcome in which what rounding explains is as expected.
-
-    Of these, `count` elements prove nothing: whole numbers, and floats that could be anything.
-    """
-
-    outcome: Outcome
-    count: int
-
-
 class NotMeasured(Exception):
     """The original takes too long where its arithmetic is perturbed."""
 
@@ -87,29 +76,29 @@ class ErrorBounds:
         expected: Outcome,
         actual: Outcome,
         near: Tolerance,
-    ) -> Settled:
-        """`actual`, which differs from `expected`, with what rounding explains as expected.
+    ) -> tuple[Outcome, int]:
+        """`actual`, which differs from `expected`, with what rounding explains as expected; and how
+        many of these elements prove nothing: whole numbers, and floats that could be anything.
 
         `near`: what is equal anyway. `executor` ran the original, if the reference executor
         cannot. Raises OutOfTime and NotMeasured.
         """
-        overflowed = 0
+        overflowed = loose = 0
         if _overflows(case, expected, cancels=self.cancels):
             actual, overflowed = as_expected(expected, actual, (), _overflowed)
             if compare(expected, actual, near).agree:
-                return Settled(actual, overflowed)
+                return actual, overflowed
         runs = self._runs(executor, case)
-        result = Settled(actual, overflowed)
+        settled = actual
         for count in _RUNS:
             runs.extend_to(count, self.deadline)
             others = (runs.plain, *runs.perturbed)
             settled, loose = as_expected(expected, actual, others, _explained(near, self.further))
-            result = Settled(settled, overflowed + loose)
-            left = compare(expected, result.outcome, near)
+            left = compare(expected, settled, near)
             total = sum(array.size for array in _arrays(list(expected.outputs.values())))
             if left.agree or left.wrong > max(1, _FEW[count] * total):
                 break
-        return result
+        return settled, overflowed + loose
 
     def _runs(self, executor: str, case: Case) -> _Runs:
         """The perturbed runs of a case: of the reference executor where it runs the original."""

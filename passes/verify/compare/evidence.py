@@ -122,48 +122,37 @@ class Evidence:
         sides: tuple[str, str] = ("before", "after"),
         *,
         measured_in: str = "",
-    ) -> Agreement:
+    ) -> Comparison:
         """Compare two outcomes; what roundings explain counts as equal. Raises NotMeasured."""
         comparison = compare(expected, actual, near, sides=sides)
         if comparison.agree:
-            return Agreement(comparison)
+            return comparison
         executor = measured_in or self.executor
-        settled = self.bounds.settled(executor, self.case, expected, actual, near)
-        after = compare(expected, settled.outcome, near, sides=sides)
-        return Agreement(replace(after, errors=comparison.errors), settled.count)
+        settled, undecided = self.bounds.settled(executor, self.case, expected, actual, near)
+        after = compare(expected, settled, near, sides=sides)
+        return replace(after, errors=comparison.errors, undecided=undecided)
 
-    def but_for(self, status: Status, found: Agreement) -> Ruling | None:
+    def but_for(self, status: Status, found: Comparison) -> Ruling | None:
         """The ruling where roundings explain all differences; None where they do not."""
-        if not found.comparison.agree:
+        if not found.agree:
             return None
         rounded = Note(f"{self.executor}: roundings alone decide some values", self.trial.sentence)
         why = "roundings decide every element of the original's outputs"
         notes = (rounded,) if found.undecided else ()
-        return self.agreed(status, found.comparison, found.undecided, why, *notes)
+        return self.agreed(status, found, why, *notes)
 
-    def agreed(
-        self, status: Status, comparison: Comparison, undecided: int, why: str, *notes: Note
-    ) -> Ruling:
+    def agreed(self, status: Status, comparison: Comparison, why: str, *notes: Note) -> Ruling:
         """The ruling where both sides agree, but for elements that prove nothing; the case is not
         compared, and that is `why`, where no other element is left."""
-        left = comparison.elements - undecided
-        if undecided and left <= 0:
+        left = comparison.elements - comparison.undecided
+        if comparison.undecided and left <= 0:
             return self.not_run(why, *notes)
-        comparison = replace(comparison, differences=(), elements=left)
+        comparison = replace(comparison, differences=(), elements=left, undecided=0)
         return Ruling(replace(self.trial, status=status, sentence="", comparison=comparison), notes)
 
     def not_run(self, why: str, *notes: Note) -> Ruling:
         """The ruling that a case does not count."""
         return Ruling(replace(self.trial, status="not run", sentence=why), notes)
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """A comparison in which what roundings explain counts as equal; of this, `undecided`
-    elements prove nothing."""
-
-    comparison: Comparison
-    undecided: int = 0
 
 
 @dataclass(frozen=True)

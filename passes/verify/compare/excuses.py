@@ -126,7 +126,8 @@ def numbers_for_nan(evidence: Evidence) -> Ruling | None:
         sentence = comparison.differences[0].sentence
         left = replace(evidence.trial, sentence=sentence, comparison=comparison, after=Ran(outcome))
         return Ruling(left, (note,))
-    return evidence.agreed("compared", comparison, count, "every element is NaN", note)
+    comparison = replace(comparison, undecided=count)
+    return evidence.agreed("compared", comparison, "every element is NaN", note)
 
 
 def rounds_otherwise(evidence: Evidence) -> Ruling | None:
@@ -163,15 +164,15 @@ def own_fault(evidence: Evidence) -> Ruling | None:
     Trap: its memory is uninitialised
     """
     right, (wrong, after) = evidence.right, evidence.both
-    differing = _outputs(evidence.agreement(wrong, after, evidence.tolerance).comparison, wrong)
-    before = evidence.agreement(right, wrong, NEAR_ACROSS).comparison
+    differing = _outputs(evidence.agreement(wrong, after, evidence.tolerance), wrong)
+    before = evidence.agreement(right, wrong, NEAR_ACROSS)
     after, lost = with_nan(right, right, after)  # see `numbers_for_nan`
     at_fault, as_it_is = (
         _outputs(compare(right, given, NEAR_ACROSS), right) for given in (wrong, after)
     )
     if not differing <= _outputs(before, right) | at_fault - as_it_is:
         return None
-    found = _outputs(evidence.agreement(right, after, NEAR_ACROSS).comparison, right)
+    found = _outputs(evidence.agreement(right, after, NEAR_ACROSS), right)
     if any(not _holds_strings(right.outputs[name]) for name in differing & found):
         return None
     what = "after, too" if differing & found else "right after"
@@ -180,7 +181,8 @@ def own_fault(evidence: Evidence) -> Ruling | None:
     if not kept:
         return evidence.not_run("it loses strings in the original's loops, too", note)
     comparison = compare(_only(right, kept), _only(after, kept), NEAR_ACROSS)
-    return evidence.agreed("crossed", comparison, lost, "every element is NaN", note)
+    comparison = replace(comparison, undecided=lost)
+    return evidence.agreed("crossed", comparison, "every element is NaN", note)
 
 
 def special_values(evidence: Evidence) -> Ruling | None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from passes.reports.report import Tried
+from passes.reports.report import Status, Tried
 from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.compare.evidence import Ruling
 from passes.verify.compare.trial import AUTHORITY, Trial
-from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
+from passes.verify.compare.verdicts import Failure, Verdict, Verification
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.drawer import Case
 
@@ -30,7 +30,6 @@ class Ledger:
     only the rewritten model answers."""
 
     executors: Sequence[str]
-    reduction: int
     total: Comparison = NOTHING
     reasons: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
@@ -42,7 +41,7 @@ class Ledger:
     cases: list[Tried] = field(default_factory=list)
     #: By executor and output, a case in which it disagrees with the reference on the original.
     disagreements: dict[tuple[str, str], Case] = field(default_factory=dict)
-    _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _statuses: dict[str, Counter[Status]] = field(default_factory=lambda: defaultdict(Counter))
     _examples: dict[str, str] = field(default_factory=dict)
 
     def enter(self, executor: str, case: Case, ruling: Ruling, original: Outcome | None) -> None:
@@ -60,7 +59,7 @@ class Ledger:
         if not ruling.doubts:
             self._add(executor, case, ruling.trial)
             return
-        self._statuses[executor, "not run"] += 1
+        self._statuses[executor]["not run"] += 1
         sentence = ruling.doubts[0].sentence
         if special:  # executors differ in NaN and extremes, op by op
             self.note(f"{_crossed(executor)}{special}", sentence)
@@ -69,7 +68,7 @@ class Ledger:
             self.doubts.append((failure, [difference.output for difference in ruling.doubts]))
 
     def _add(self, executor: str, case: Case, trial: Trial) -> None:
-        self._statuses[executor, trial.status] += 1
+        self._statuses[executor][trial.status] += 1
         self.timed_out |= trial.before.endless or trial.after.endless
         if trial.status in ("compared", "crossed"):
             self.total |= trial.comparison
@@ -99,15 +98,6 @@ class Ledger:
         self.notes[sentence] += 1
         self._examples.setdefault(sentence, example)
 
-    def tally(self, executor: str) -> Tally:
-        """The counts of one executor."""
-        return Tally(
-            compared=self._statuses[executor, "compared"],
-            crossed=self._statuses[executor, "crossed"],
-            both_failed=self._statuses[executor, "both failed"],
-            not_run=self._statuses[executor, "not run"] + self._statuses[executor, "refined"],
-        )
-
     def close(self, cut: Sequence[str]) -> Verification:
         """The verification that the books add up to; `cut` are cases that time did not allow."""
         self._settle_doubts()
@@ -117,13 +107,11 @@ class Ledger:
         return Verification(
             verdict,
             reason,
-            {executor: self.tally(executor) for executor in self.executors},
+            {executor: self._statuses[executor] for executor in self.executors},
             self.total.elements,
             dict(self.reasons.most_common()),
             self.total.errors,
-            self.reduction,
             tuple(self._counted(note, count) for note, count in self.notes.most_common()),
-            bool(cut),
             tuple(cut),
             timed_out=self.timed_out,
             excuses=dict(self.excuses),
@@ -156,7 +144,7 @@ class Ledger:
 
     def _agreed(self, executor: str) -> int:
         """In how many cases the sides agree."""
-        return self.tally(executor).compared + self.tally(executor).crossed
+        return self._statuses[executor]["compared"] + self._statuses[executor]["crossed"]
 
     def _why_not(self, compared: bool, cut: bool) -> str:
         if compared:

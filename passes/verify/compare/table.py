@@ -231,7 +231,7 @@ def _disagreements(evidence: Evidence) -> tuple[Difference, ...]:
     sides = (f"in {AUTHORITY}", f"in {evidence.executor}")
     if evidence.case.kind == "special":  # nothing rests on it, so nothing is measured
         return compare(expected, actual, NEAR_ACROSS, sides=sides).differences
-    return evidence.agreement(expected, actual, NEAR_ACROSS, sides).comparison.differences
+    return evidence.agreement(expected, actual, NEAR_ACROSS, sides).differences
 
 
 def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
@@ -248,7 +248,7 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
     sides = (f"before in the {AUTHORITY} executor", "after")
     measure = partial(evidence.agreement, original.outcome, sides=sides, measured_in=AUTHORITY)
     measured = measure(actual, NEAR_ACROSS)
-    differences = measured.comparison.differences
+    differences = measured.differences
     if differences and original.outcome.idle and evidence.reference.status == "compared":
         note = Note(f"{evidence.executor} {_MADE_OF_NOTHING}", differences[0].sentence)
         trial = replace(trial, status="not run", sentence=_MADE_OF_NOTHING)
@@ -259,8 +259,8 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
             what = f"{evidence.executor} makes numbers of NaN"
             applied = applied.noted(Note(what, differences[0].sentence))
             measured = measure(kept, NEAR_ACROSS)
-            differences = measured.comparison.differences
-            if not differences and measured.comparison.elements <= count:
+            differences = measured.differences
+            if not differences and measured.elements <= count:
                 trial = replace(trial, status="not run", sentence="every element is NaN")
                 return replace(applied, trial=trial)
     if differences:

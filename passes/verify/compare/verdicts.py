@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from passes.reports.report import Checked, Tried
+from passes.reports.report import Checked, Status, Tried
 from passes.verify.compare.compare import NO_ERRORS, Errors
 from passes.verify.compare.coverage import untested
 from passes.verify.executor import Event, Outcome
 from passes.verify.inputs.drawer import Case
 
 Verdict = Literal["verified", "mismatch", "not-compared"]
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Counts of the cases in one executor, by result.
-
-    `compared`: both sides answered and agree. `crossed`: only the rewritten side answered
-    here, and agrees with the reference executor's original. `both_failed`: both sides fail.
-    `not_run`: nothing to compare.
-    """
-
-    compared: int = 0
-    crossed: int = 0
-    both_failed: int = 0
-    not_run: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,12 +32,11 @@ class Failure:
 class Verification:
     """The verdict of executing a model before and after a rewrite.
 
-    `reason` is one sentence. `tallies` counts cases per executor, `elements` the compared
-    elements, `reasons` why cases were not compared, with counts. `errors` are the worst
-    float errors of compared cases, `reduction` the length of sums that the tolerance allowed
-    for. `notes` are oddities that are no mismatch. If `budget_exhausted`, `cut`
-    names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
-    ways in which time changes the result.
+    `reason` is one sentence. `tallies` counts cases by executor and status, `elements` the
+    compared elements, `reasons` why cases were not compared, with counts. `errors` are the worst
+    float errors of compared cases. `notes` are oddities that are no mismatch. `cut` names the cases
+    that time did not allow; `timed_out`: a run was ended by its own limit: the only ways in which
+    time changes the result.
     `excuses` counts, by name, what kept differences from being mismatches.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
     may do and did not, with their paths. `cases` is what became of each case in each executor, in
@@ -60,13 +45,11 @@ class Verification:
 
     verdict: Verdict
     reason: str
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    tallies: Mapping[str, Counter[Status]] = field(default_factory=dict)
     elements: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     errors: Errors = NO_ERRORS
-    reduction: int = 1
     notes: tuple[str, ...] = ()
-    budget_exhausted: bool = False
     cut: tuple[str, ...] = ()
     timed_out: bool = False
     reached: frozenset[Event] = frozenset()
@@ -83,8 +66,8 @@ class Verification:
         return Checked(
             self.verdict,
             self.reason,
-            {name: tally.compared for name, tally in tallies},
-            {name: tally.crossed for name, tally in tallies if tally.crossed},
+            {name: tally["compared"] for name, tally in tallies},
+            {name: tally["crossed"] for name, tally in tallies if tally["crossed"]},
             _finite(self.errors.absolute),
             _finite(self.errors.relative),
             _finite(self.errors.ulp),
@@ -100,7 +83,7 @@ class Verification:
     @property
     def compared(self) -> int:
         """The number of compared cases, over all executors."""
-        return sum(tally.compared + tally.crossed for tally in self.tallies.values())
+        return sum(tally["compared"] + tally["crossed"] for tally in self.tallies.values())
 
 
 def _finite(error: float) -> float:

@@ -101,6 +101,7 @@ class Manner:
     places: int = 1
 
 
+@np.errstate(all="ignore")  # numbers that are too large for a dtype become infinite
 def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner: Manner) -> Array:
     """An array of `shape` of a TensorProto element type."""
     shape = tuple(shape)
@@ -139,8 +140,7 @@ def _flags(rng: np.random.Generator, shape: tuple[int, ...], flags: Flags) -> Ar
 
 def _signed(rng: np.random.Generator, values: Array, flags: Flags) -> Array:
     """Floats of these sizes that are positive where a bool holds."""
-    with np.errstate(all="ignore"):
-        return np.where(_flags(rng, values.shape, flags), np.abs(values), -np.abs(values))
+    return np.where(_flags(rng, values.shape, flags), np.abs(values), -np.abs(values))
 
 
 def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
@@ -157,46 +157,35 @@ def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
 def _floats(
     rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], manner: Manner
 ) -> Array:
-    with np.errstate(all="ignore"):
-        if manner.style in ("exact", "alone"):
-            exact = np.asarray(rng.choice(np.array(DYADIC), size=shape)).astype(dtype)
-            return exact if manner.style == "exact" else _alone(exact, manner)
-        if manner.style == "whole":
-            return np.asarray(rng.choice(np.array(WHOLE), size=shape)).astype(dtype)
-        values = np.asarray(rng.standard_normal(shape)).astype(dtype)
-    with np.errstate(all="ignore"):
-        match manner.style:
-            case "moderate":
-                return values
-            case "decimal":
-                return _cast(_each(rng, np.array(DECIMALS), shape), dtype)
-            case "large" | "small":
-                scale = _LARGE if manner.style == "large" else _SMALL
-                scale = _HALF if dtype == np.float16 and manner.style == "large" else scale
-                return _cast(np.sign(values) * (1 + 0.9 * rng.random(shape)) * scale, dtype)
-            case "offset":
-                return _cast(_OFFSET + values.astype(np.float64) / 2, dtype)
-            case "denormal":
-                info = ml_dtypes.finfo(dtype)
-                least = float(info.smallest_subnormal) * 2.0 ** max(0, info.nmant - 3)
-                return _cast(rng.choice(np.array(DYADIC), size=shape) * least, dtype)
-    if manner.style == "wide":
-        scales = 10.0 ** rng.integers(-6, 7, shape)
-        return _cast(values.astype(np.float64) * scales, dtype)
-    if manner.style == "mentioned" and manner.mentioned.numbers:
-        numbers = _cast(np.array(manner.mentioned.numbers), dtype)
-        return _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
-    if manner.style == "mentioned":
-        return values
-    odd = specials(dtype, extremes=manner.extremes)
-    if values.size == 1:  # the same in all inputs
-        return np.full(shape, odd[manner.turn % _TELLING])
-    return _mixed(rng, values, odd)
-
-
-def _each(rng: np.random.Generator, values: Array, shape: tuple[int, ...]) -> Array:
-    """Each value as often as the others, in any order."""
-    return np.resize(rng.permutation(values), shape)
+    if manner.style in ("exact", "alone", "whole"):
+        values = rng.choice(np.array(WHOLE if manner.style == "whole" else DYADIC), size=shape)
+        exact = np.asarray(values).astype(dtype)
+        return _alone(exact, manner) if manner.style == "alone" else exact
+    values = np.asarray(rng.standard_normal(shape)).astype(dtype)
+    match manner.style:
+        case "decimal":  # each as often as the others, in any order
+            values = np.resize(rng.permutation(np.array(DECIMALS)), shape)
+        case "large" | "small":
+            scale = _LARGE if manner.style == "large" else _SMALL
+            scale = _HALF if dtype == np.float16 and manner.style == "large" else scale
+            values = np.sign(values) * (1 + 0.9 * rng.random(shape)) * scale
+        case "offset":
+            values = _OFFSET + values.astype(np.float64) / 2
+        case "denormal":
+            info = ml_dtypes.finfo(dtype)
+            least = float(info.smallest_subnormal) * 2.0 ** max(0, info.nmant - 3)
+            values = rng.choice(np.array(DYADIC), size=shape) * least
+        case "wide":
+            values = values.astype(np.float64) * 10.0 ** rng.integers(-6, 7, shape)
+        case "mentioned" if manner.mentioned.numbers:
+            numbers = np.array(manner.mentioned.numbers).astype(dtype)
+            values = _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
+        case "special":
+            odd = specials(dtype, extremes=manner.extremes)
+            if values.size == 1:  # the same in all inputs
+                return np.full(shape, odd[manner.turn % _TELLING])
+            values = _mixed(rng, values, odd)
+    return np.asarray(values).astype(dtype)
 
 
 def _alone(values: Array, manner: Manner) -> Array:
@@ -216,17 +205,10 @@ def _alone(values: Array, manner: Manner) -> Array:
     return rows.reshape(values.shape)
 
 
-def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Numbers of another dtype: infinite where they are too large for it."""
-    with np.errstate(over="ignore"):
-        return np.asarray(values).astype(dtype)
-
-
 def _with_neighbours(values: Array) -> Array:
     """Numbers, and the next larger and smaller one of their dtype."""
-    with np.errstate(all="ignore"):
-        steps = np.abs(values) * ml_dtypes.finfo(values.dtype).eps
-        return np.concatenate([values, values + steps, values - steps]).astype(values.dtype)
+    steps = np.abs(values) * ml_dtypes.finfo(values.dtype).eps
+    return np.concatenate([values, values + steps, values - steps]).astype(values.dtype)
 
 
 def _ints(

@@ -90,14 +90,13 @@ class Hint:
 
     `dims` overrides the declared shape, axis by axis: a name, a size, or None to leave it.
     `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
-    `index_below`: int values from 0 to that size less one. `natural`: values really observed;
-    those of several inputs belong together by position. `chosen`: a caller chooses its sizes, and
-    may choose others than `dims` asks for, unless its declaration asks for them, too.
+    `natural`: values really observed; those of several inputs belong together by position.
+    `chosen`: a caller chooses its sizes, and may choose others than `dims` asks for, unless its
+    declaration asks for them, too.
     """
 
     dims: tuple[str | int | None, ...] | None = None
     length_of: str | int | None = None
-    index_below: str | None = None
     natural: tuple[Value, ...] = ()
     chosen: bool = False
 
@@ -290,8 +289,8 @@ class _Drawing:
             reason = f"input {name} of shape {list(shape)} is too large to draw"
         if reason is not None:
             raise CannotDraw(reason)
-        if hint.length_of is not None or hint.index_below is not None:
-            return self._bounded(value, hint, shape, sizes)
+        if hint.length_of is not None:
+            return self._lengths(value, hint.length_of, shape, sizes)
         ints = attempt.ints or INT_STYLES[self.rng.integers(len(INT_STYLES))]
         manner = Manner(
             "whole" if attempt.whole and plan.kind == "ordinary" else plan.style,
@@ -308,23 +307,18 @@ class _Drawing:
         unnamed = self.dims.unnamed if attempt.merge == "none" else ()
         return self._of(value.type, shape, manner, [dim in unnamed for dim in self.dims.of[name]])
 
-    def _bounded(
+    def _lengths(
         self,
         value: ValueInfoProto,
-        hint: Hint,
+        dim: str | int,
         shape: tuple[int, ...],
         sizes: Mapping[str, int],
     ) -> Array:
-        """Lengths or indices: whole numbers bounded by the size of a dim."""
+        """Lengths: whole numbers bounded by the size of a dim."""
         dtype = numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
-        symbol = hint.index_below if hint.length_of is None else hint.length_of
-        size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
+        size = dim if isinstance(dim, int) else sizes.get(dim)
         if size is None:
-            raise CannotDraw(
-                f"input {value.name} is bounded by {symbol}, which is no dim of an input"
-            )
-        if hint.length_of is None:
-            return self.rng.integers(0, max(1, size), shape).astype(dtype)
+            raise CannotDraw(f"input {value.name} is bounded by {dim}, which is no dim of an input")
         mode = self.attempt.lengths if self.plan.lengths == "ragged" else self.plan.lengths
         return lengths(self.rng, mode, math.prod(shape), size).reshape(shape).astype(dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnx import ModelProto, TensorProto, helper
@@ -11,6 +12,7 @@ from passes.engine.region import Region
 from passes.engine.rounds import Rewritten, Round
 from passes.ir.protos import copied
 from passes.ir.scope import Key
+from passes.rule import Limit
 from passes.types.signature import inputs
 from passes.verify.inputs.drawer import Case, Drawer, Hint
 from passes.verify.inputs.goals import Counts, cases_by_branch, cases_by_count
@@ -78,67 +80,46 @@ def _break(model: ModelProto, loops: Iterable[tuple[Key, Rewritten]]) -> None:
         node_at(model, key).CopyFrom(rewritten.limit.promised)
 
 
-def sought_for_region(
-    region: Region,
-    rewritten: Rewritten,
-    hints: Mapping[str, Hint],
-    seed: int,
-    seconds: float,
-    base_dir: Path | None,
-) -> list[Case]:
-    """Cases in which the region's loop runs as often as is telling, or Ifs of what replaces it take
-    both branches."""
-    if rewritten.edit.claim.branches:
-        drawer = Drawer(tuple(inputs(region.after.graph)), seed, hints)
-        return cases_by_branch(region.after, drawer, seconds=seconds * _SHARE, base_dir=base_dir)
-    if rewritten.limit is None:
-        return []
-    return _sought(
-        region.before,
-        position_in_region(rewritten),
-        rewritten,
-        hints,
-        seed,
-        seconds * _SHARE,
-        base_dir,
-    )
+@dataclass(frozen=True)
+class Seeker:
+    """Seeks cases in which loops and branches do what is telling, in a share of `seconds`."""
 
+    hints: Mapping[str, Hint]
+    seed: int
+    seconds: float
+    base_dir: Path | None
 
-def sought_for_model(
-    rounds: Sequence[Round],
-    hints: Mapping[str, Hint],
-    seed: int,
-    seconds: float,
-    base_dir: Path | None,
-) -> list[Case]:
-    """The same for the loops of the main graph of the model as it was read."""
-    loops = [
-        one
-        for one in (rounds[0].rewritten if rounds else ())
-        if one.limit is not None and key_of(one)[0] == 0 and len(key_of(one)) == 2
-    ]
-    cases = []
-    for one in loops:
-        share = seconds * _SHARE / len(loops)
-        model = rounds[0].model.proto
-        cases += _sought(model, one.place.index, one, hints, seed, share, base_dir)
-    return cases
+    def in_region(self, region: Region, rewritten: Rewritten) -> list[Case]:
+        """Cases in which the region's loop runs as often as is telling, or Ifs of what replaces it
+        take both branches."""
+        if rewritten.edit.claim.branches:
+            return cases_by_branch(
+                region.after,
+                self._drawer(region.after),
+                seconds=self.seconds * _SHARE,
+                base_dir=self.base_dir,
+            )
+        return self._by_count(region.before, position_in_region(rewritten), rewritten.limit)
 
+    def in_model(self, rounds: Sequence[Round]) -> list[Case]:
+        """The same for the loops of the main graph of the model as it was read."""
+        loops = [
+            (one.index, one.limit)
+            for one in (rounds[0].rewritten if rounds else ())
+            if one.limit is not None and one.scope.key == (0,)
+        ]
+        each = replace(self, seconds=self.seconds / max(1, len(loops)))
+        return [case for loop in loops for case in each._by_count(rounds[0].model.proto, *loop)]
 
-def _sought(
-    model: ModelProto,
-    case: int,
-    rewritten: Rewritten,
-    hints: Mapping[str, Hint],
-    seed: int,
-    seconds: float,
-    base_dir: Path | None,
-) -> list[Case]:
-    limit = rewritten.limit
-    assert limit is not None
-    counts = Counts(model, case, limit.most, limit.promised is not None)
-    drawer = Drawer(tuple(inputs(model.graph)), seed, hints)
-    return cases_by_count(counts, drawer, seconds=seconds, base_dir=base_dir)
+    def _by_count(self, model: ModelProto, position: int, limit: Limit | None) -> list[Case]:
+        if limit is None:
+            return []
+        counts = Counts(model, position, limit.most, limit.promised is not None)
+        seconds = self.seconds * _SHARE
+        return cases_by_count(counts, self._drawer(model), seconds=seconds, base_dir=self.base_dir)
+
+    def _drawer(self, model: ModelProto) -> Drawer:
+        return Drawer(tuple(inputs(model.graph)), self.seed, self.hints)
 
 
 def position_in_region(rewritten: Rewritten) -> int:

@@ -122,11 +122,11 @@ class _Reading:
         tensor = self._constants.tensor(name)
         if tensor is not None:
             return self._constant(tensor)
-        known = self._round.types.of(self._scope, name)
+        known = self._round.model.types.of(self._scope, name)
         return self._type(name) if elem_type_of(known) else None
 
     def _type(self, name: str) -> Any:
-        known = self._round.types.of(self._scope, name)
+        known = self._round.model.types.of(self._scope, name)
         dims = dims_of(known)
         if known is None or dims is None:
             return b"" if known is None else known.SerializeToString(deterministic=True)

@@ -32,13 +32,12 @@ from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
 from passes.verify.rewrites.promises import (
+    Seeker,
     is_promised,
     position_in_region,
     promise_of,
     promise_of_model,
     promised_in,
-    sought_for_model,
-    sought_for_region,
     with_check,
 )
 from passes.verify.rewrites.uses import Uses
@@ -143,8 +142,7 @@ def verify_rounds(
             open_ = [(one, short) for one, short in pairs if short.verdict == "not-compared"]
             verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
-                one.budget_exhausted or one.timed_out
-                for one in (whole, *(use[1] for use, _ in open_))
+                one.cut or one.timed_out for one in (whole, *(use[1] for use, _ in open_))
             )
             converted = Model(proto).opset() != model.opset()
             converted |= proto.ir_version != model.proto.ir_version
@@ -286,7 +284,6 @@ class _Task:
                 Requirements(
                     self.executors,
                     exact=rewritten.edit.exact,
-                    reduction=rewritten.edit.claim.reduction,
                     further=rewritten.edit.claim.further,
                     promise=promise_of(region, rewritten, promised, assume),
                     lenient=region.guessed or VALID_INPUTS in assume,
@@ -294,7 +291,7 @@ class _Task:
                     inputs=Inputs(
                         seed,
                         hints,
-                        sought=sought_for_region(region, rewritten, hints, seed, budget, base_dir),
+                        sought=Seeker(hints, seed, budget, base_dir).in_region(region, rewritten),
                         accept=accepting((*assume, NON_EMPTY) if entered else assume, hints),
                     ),
                     limits=Limits(budget, max(0.0, most - budget), self.case_timeout),
@@ -337,7 +334,6 @@ class _Task:
             Requirements(
                 executors,
                 exact=False,
-                reduction=max((claim.reduction for claim in claims), default=1),
                 further=max((claim.further for claim in claims), default=1.0),
                 promise=promise_of_model(rounds, check, assume),
                 lenient=VALID_INPUTS in assume,
@@ -348,7 +344,7 @@ class _Task:
                     self.given,
                     [
                         *self.sought[:most],
-                        *sought_for_model(rounds, self.hints, seed, budget, base_dir),
+                        *Seeker(self.hints, seed, budget, base_dir).in_model(rounds),
                     ],
                     accepting(assume, self.hints),
                     len(self.given) + len(self.sought[:most]) + most,
@@ -420,7 +416,7 @@ def _identity(
     edit = rewritten.edit
     limits = [one.limit for one in (rewritten, *promised) if one.limit is not None]
     claim = edit.claim
-    how = (edit.exact, claim.reduction, claim.further, claim.entered, region.guessed)
+    how = (edit.exact, claim.further, claim.entered, region.guessed)
     return (region.identity(), *how, *map(_promise, limits))
 
 

@@ -62,7 +62,7 @@ def compared(
         found = judge(marked(original), [ReferenceExecutor(keep=2), there])
     if found.verdict == "mismatch":
         return Compared(which, 1, found.reason, found)
-    cases = found.tallies[name].crossed if name in found.tallies else 0
+    cases = found.tallies[name]["crossed"] if name in found.tallies else 0
     if cases:
         return Compared(which, cases, "", found)
     refusals = Counter(there.refusals).most_common(1)

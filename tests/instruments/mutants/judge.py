@@ -26,7 +26,6 @@ def difference(
             executors=[ReferenceExecutor()],
             seed=seed,
             exact=False,
-            reduction=64,
             budget=20,
             lenient=bool(assumed),
         )

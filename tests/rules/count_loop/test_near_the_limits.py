@@ -18,7 +18,6 @@ from passes.analysis.integers.integers import Integers
 from passes.engine.rewriting import Engine
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.names import Names
 from passes.rule import Site, rule_named
 from passes.testing import as_model
 from passes.verify.reference import ReferenceExecutor
@@ -90,7 +89,7 @@ def _random_numbers(draw: random.Random) -> tuple[ModelProto, list[str]]:
 def _site(model: Model) -> Site:
     """The place of the last node."""
     *_, place = scoping.walk_model(model.proto)
-    return Site(model, place, 17, 17, Names(), model.types)
+    return Site.at(model, place)
 
 
 def _value(number: Affine, held: Mapping[str, int]) -> int:
