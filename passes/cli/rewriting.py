@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from passes.cli.parameters import options_from, parameters_of
-from passes.cli.running import call, fail, failing, show
+from passes.cli.running import call, fail, failing, progress, show
 from passes.commands.declaring import Place
 from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.places import DASH, check_reports
 from passes.commands.registry import Command
-from passes.commands.standalone import Output, Say
+from passes.commands.standalone import Output
 from passes.commands.task import Done, Task, perform, with_advice
 from passes.errors import FAILED, MISMATCH, WrongUsage
 
@@ -66,12 +65,16 @@ def caller(command: Command) -> Callable[..., None]:
                 _refuse_places(task, delivery, many)
             else:
                 batch = _batch(found, command, options, delivery, many)
-                show(partial(many.shown, batch, verbose=delivery.verbose), {})
+                with progress() as say:
+                    show(many.shown(batch, say, verbose=delivery.verbose), {}, say)
                 return
-        with _as_files(task) as files:
+        with _as_files(task) as files, progress() as say:
+            done = with_advice(files.task, perform(files.task, say), say)
+            say("")  # what fails from here on has a line of its own
+            files.deliver(done)
             stdout = DASH if files.to_stdout else None
             places = {"json": delivery.json, "html": many.html, "output": stdout}
-            show(partial(_outputs, files, delivery, many), places)
+            show([_output(files, done, delivery, many)], places, say)
 
     return run
 
@@ -195,14 +198,11 @@ def _as_files(task: Task) -> Iterator[_Files]:
         yield _Files(task, to_stdout, tuple(names))
 
 
-def _outputs(files: _Files, delivery: Delivery, many: Many, say: Say) -> Iterator[Output]:
-    """Perform a task: what is shown of it."""
+def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output:
+    """What is shown of a task that was performed."""
     from passes.reports.report_file import ReportFile
 
     task, text = files.task, ""
-    done = with_advice(task, perform(task, say), say)
-    say("")  # what fails from here on has a line of its own
-    files.deliver(done)
     if done.report is not None and not many.quiet:
         last = _written(task, done) if done.output and not files.to_stdout else ""
         text = files.named(done.report.to_text(verbose=delivery.verbose, written=last))
@@ -212,7 +212,7 @@ def _outputs(files: _Files, delivery: Delivery, many: Many, say: Say) -> Iterato
     }
     told = done.remarks if not many.quiet or done.exit_code == MISMATCH else ()
     sentence = files.named(done.sentence)
-    yield Output(text, reports, [*map(files.named, told)], sentence, done.exit_code)
+    return Output(text, reports, [*map(files.named, told)], sentence, done.exit_code)
 
 
 def _written(task: Task, done: Done) -> str:

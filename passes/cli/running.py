@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 
 from passes.commands.declaring import Place, options_of
 from passes.commands.places import DASH, check_reports
-from passes.commands.standalone import Output, Say, Standalone
+from passes.commands.standalone import Output, Standalone
 from passes.errors import DONE, FAILED, DoesNotFit, PassesError
 
 #: The last sentence on why the program fails, and the files that it wrote.
@@ -30,17 +30,18 @@ def call(command: Standalone) -> None:
     named = [getattr(command, name) for name, one in options if one.is_argument]
     with failing(named[0] if named else None):
         check_reports([*places.values()], command.files())
-        show(command.outputs, places)
+        with progress() as say:
+            show(command.outputs(say), places, say)
 
 
-def show(outputs: Callable[[Say], Iterator[Output]], places: Mapping[str, Place | None]) -> None:
-    """Show what a command gives, with a line of progress, and exit with the code of the worst."""
+def show(outputs: Iterable[Output], places: Mapping[str, Place | None], say: Line) -> None:
+    """Show what a command gives, and exit with the code of the worst; `say` has the line of
+    progress."""
     code = DONE
-    with progress() as say:
-        for output in outputs(say):
-            say.clear()
-            code = max(code, output.exit_code)
-            _show(output, places)
+    for output in outputs:
+        say.clear()
+        code = max(code, output.exit_code)
+        _show(output, places)
     if code:
         raise typer.Exit(code)
 
