@@ -1,11 +1,12 @@
-"""The command line; its commands are in rooms of their own."""
+"""The command line, made of the declared commands."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from inspect import cleandoc
+from typing import Annotated, Any
 
 # Before numpy: what verification multiplies is small, so threads would wait for each other, most
 # where the machine does other work, too, and sums would be split by how many of them there are.
@@ -13,10 +14,33 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 
-from passes.cli.calling import enter
-from passes.cli.running import complain, note_failure, report_failure
-from passes.commands.registry import load_commands
+from passes.cli import rewriting
+from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.running import call, complain, note_failure, report_failure
+from passes.commands.registry import Command, load_commands
 from passes.errors import DONE, INTERRUPTED, USAGE
+
+
+def enter(app: typer.Typer, command: Command) -> None:
+    """Make a command of the command line of a declared one."""
+    run = rewriting.caller(command) if command.suffix else _caller(command)
+    run.__doc__ = cleandoc(command.options.__doc__ or "")
+    take = rewriting.parameters if command.suffix else parameters_of
+    give_parameters(run, take(command.options))
+    group, _, name = command.name.rpartition(" ")
+    inner = typer.Typer(no_args_is_help=bool(group))
+    inner.command(name, short_help=command.short_help)(run)
+    app.add_typer(inner, name=group or None, help=command.group)
+
+
+def _caller(command: Command) -> Callable[..., None]:
+    """What the command line calls for a command that is no step of a pipeline."""
+
+    def run(**given: Any) -> None:
+        call(options_from(command.options, given))
+
+    return run
+
 
 app = typer.Typer(
     name="passes",

@@ -1,3 +1,3 @@
-"""The commands: options, running, printing. `python -m passes` is `passes/__main__.py`."""
+"""The command line: its parameters, running, printing; it begins in `passes/__main__.py`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands that rewrite a model, as data: each declares its options once.
+"""The commands as data: each declares its arguments, options and result once.
 
 `declaring` reads declarations, `options` holds what every command takes, `rewriting` the commands,
 `registry` looks them up and makes functions of them. The command line, the library's functions, the

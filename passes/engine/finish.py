@@ -1,5 +1,5 @@
-"""Finishes an outcome after the rules: dead nodes go, new nodes get names, and an output tells
-whether all promises of the user about its loops were kept."""
+"""Finishes an outcome after the rules: dead nodes are removed, new nodes are named, and an
+output tells whether all promises of the user about its loops were kept."""
 
 from __future__ import annotations
 

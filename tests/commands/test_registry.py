@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from passes.__main__ import enter
 from passes.builds import schemas
-from passes.cli.calling import enter
 from passes.commands import registry
 from passes.commands.functions import function_of, rewriting
 from passes.commands.pipeline import Pipeline
