@@ -1,0 +1,268 @@
+"""The values of a main graph and of all bodies in it, their readers, and how loops and branches
+pass them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import HOLDERS, op_of
+from passes.ir.places import Place, Scope, is_loop
+from passes.ir.versions import FREE_INITIALIZERS
+from passes.loops.form import LoopForm
+
+#: The number of an omitted value.
+OMITTED = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A value: its name, the number of the graph that defines it, its type, and its element type;
+    that of the elements if it is a sequence or optional (`nested`), 0 where it is unknown.
+    `constant`: no caller and no node changes it. `fed`: it is an input of the main graph."""
+
+    number: int
+    name: str
+    graph: int
+    elem_type: int
+    nested: bool
+    constant: bool
+    fed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A node: its graph, its position there, and the numbers of its inputs and outputs."""
+
+    number: int
+    node: NodeProto
+    op: str
+    graph: int
+    index: int
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read of a value: the input of a step at a position, or, with `step` None, the output of a
+    graph at one."""
+
+    value: int
+    position: int
+    step: int | None = None
+    graph: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A carried value: `initial` and `returned` are reads, `entering` and `final` values."""
+
+    initial: Read
+    entering: int
+    returned: Read
+    final: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A value that crosses the border of a body in one direction: a scanned tensor and its slice,
+    a returned value and what collects it. `read` is made where the first is, `value` is the
+    second."""
+
+    read: Read
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """What the branches of an If return, and the output that it becomes."""
+
+    returned: tuple[Read, ...]
+    output: int
+
+
+@dataclass
+class Flow:
+    """All values and nodes of the main graph of a model; functions are not looked into.
+
+    `scopes` are the graphs, the outermost first; `producers` has the step that computes a value,
+    None for inputs and initializers. `deciding` are conditions and trip counts: those of loops
+    (`True`) and of Ifs.
+    """
+
+    model: Model
+    scopes: list[Scope] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    producers: list[int | None] = field(default_factory=list)
+    inputs: list[list[int]] = field(default_factory=list)
+    returned: list[list[int]] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    scanned: list[Passed] = field(default_factory=list)
+    collected: list[Passed] = field(default_factory=list)
+    branches: list[Branches] = field(default_factory=list)
+    deciding: list[tuple[int, bool]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, model: Model) -> Flow:
+        """The flow of a valid model."""
+        flow = cls(model)
+        flow._graph(next(scoping.scopes(model.proto)), {})
+        return flow
+
+    @property
+    def opset(self) -> int:
+        """The opset of the nodes."""
+        return self.model.opset()
+
+    def place(self, step: Step) -> Place:
+        """The location of a node."""
+        return Place(step.node, step.index, self.scopes[step.graph])
+
+    def tensor(self, value: Value) -> TensorProto | None:
+        """The tensor of a constant that is an initializer, or the `value` of a Constant; None where
+        it is spelled in another way."""
+        step = self.producers[value.number]
+        if step is None:
+            owner = self.scopes[value.graph].owner
+            return self.model.index(owner).initializers.get(value.name)
+        (attribute,) = self.steps[step].node.attribute
+        return attribute.t if attribute.name == "value" else None
+
+    @cached_property
+    def readers(self) -> Mapping[int, Sequence[Read]]:
+        """The reads of each value that is read."""
+        found: dict[int, list[Read]] = {}
+        for read in self.reads():
+            found.setdefault(read.value, []).append(read)
+        return found
+
+    def reads(self) -> Iterator[Read]:
+        """Yield all reads, by nodes and by outputs of graphs."""
+        for step in self.steps:
+            for position, value in enumerate(step.inputs):
+                if value != OMITTED:
+                    yield Read(value, position, step.number)
+        for graph, returned in enumerate(self.returned):
+            for position, value in enumerate(returned):
+                yield Read(value, position, None, graph)
+
+    @cached_property
+    def sources(self) -> Mapping[int, Sequence[int]]:
+        """The values that a value of a loop or If is made of, across the border of a body."""
+        found: dict[int, list[int]] = {}
+        for state in self.states:
+            both = [state.initial.value, state.returned.value]
+            found.setdefault(state.entering, []).extend(both)
+            found.setdefault(state.final, []).extend(both)
+        for passed in (*self.scanned, *self.collected):
+            found.setdefault(passed.value, []).append(passed.read.value)
+        for branches in self.branches:
+            found.setdefault(branches.output, []).extend(one.value for one in branches.returned)
+        found.pop(OMITTED, None)
+        return found
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def _graph(self, scope: Scope, around: Mapping[str, int]) -> int:
+        """Add a graph, in which names mean what they do around it; return its number."""
+        graph, number = scope.owner, len(self.scopes)
+        assert isinstance(graph, GraphProto)
+        self.scopes.append(scope)
+        self.inputs.append([])
+        self.returned.append([])
+        names = dict(around)
+        main = scope.outer is None
+        held = scoping.initializer_names(graph)
+        free = main and self.model.proto.ir_version >= FREE_INITIALIZERS
+        for name in scoping.input_names(graph):
+            fed = name not in held or free
+            if fed:
+                names[name] = self._value(scope, number, name, fed=fed and main)
+                self.inputs[number].append(names[name])
+        for name in sorted(held.difference(scoping.input_names(graph) if free else ())):
+            names[name] = self._value(scope, number, name, constant=True)
+        for index, node in enumerate(graph.node[:]):
+            self._step(scope, number, index, node, names)
+        self.returned[number] += [names[name] for name in scoping.output_names(graph)]
+        return number
+
+    def _value(
+        self, scope: Scope, graph: int, name: str, *, constant: bool = False, fed: bool = False
+    ) -> int:
+        elem_type, nested = _element(self.model.types.within(scope, name))
+        number = len(self.values)
+        self.values.append(Value(number, name, graph, elem_type, nested, constant, fed))
+        self.producers.append(None)
+        return number
+
+    def _step(
+        self, scope: Scope, graph: int, index: int, node: NodeProto, names: dict[str, int]
+    ) -> None:
+        op = op_of(node)
+        bodies: list[int] = []
+        if op in HOLDERS or scoping.holds_graphs(node):
+            bodies = [self._graph(inner, names) for inner in scope.inner(index)]
+        number, constant = len(self.steps), op == "Constant"
+        inputs = tuple(names[name] if name else OMITTED for name in node.input)
+        outputs = []
+        for name in node.output:
+            if name:
+                names[name] = self._value(scope, graph, name, constant=constant)
+                self.producers[-1] = number
+            outputs.append(names[name] if name else OMITTED)
+        step = Step(number, node, op, graph, index, inputs, tuple(outputs))
+        self.steps.append(step)
+        if op == "If":
+            self.deciding.append((inputs[0], False))
+            for position, output in enumerate(step.outputs):
+                returned = [Read(self.returned[b][position], position, None, b) for b in bodies]
+                self.branches.append(Branches(tuple(returned), output))
+        elif is_loop(node):
+            self._loop(step, bodies[0])
+
+    def _loop(self, step: Step, body: int) -> None:
+        """Add what a loop carries, scans and collects, and what decides when it ends."""
+        form = LoopForm.from_node(step.node, self.opset)
+        head = len(form.inputs) - len(form.carried) - len(form.scanned)
+        first = 1 if form.condition is not None else 0
+        entering, returned = self.inputs[body][2 * first :], self.returned[body]
+        for position in range(len(form.carried)):
+            self.states.append(
+                State(
+                    Read(step.inputs[head + position], head + position, step.number),
+                    entering[position],
+                    Read(returned[first + position], first + position, None, body),
+                    step.outputs[position],
+                )
+            )
+        carried = len(form.carried)
+        for position in range(carried, carried + len(form.scanned)):
+            read = Read(step.inputs[head + position], head + position, step.number)
+            self.scanned.append(Passed(read, entering[position]))
+        for position in range(carried, len(step.outputs)):
+            read = Read(returned[first + position], first + position, None, body)
+            self.collected.append(Passed(read, step.outputs[position]))
+        if form.condition is not None:
+            ends = (*step.inputs[:2], returned[0])
+            self.deciding += [(value, True) for value in ends if value != OMITTED]
+
+
+def _element(kind: TypeProto | None) -> tuple[int, bool]:
+    """The element type of a tensor, or of the tensors in a sequence or optional, and whether it is
+    one of these; 0 where it is unknown."""
+    nested = False
+    while kind is not None:
+        which = kind.WhichOneof("value")
+        if which == "tensor_type":
+            return kind.tensor_type.elem_type, nested
+        if which not in ("sequence_type", "optional_type"):
+            return 0, nested
+        kind, nested = getattr(kind, which).elem_type, True
+    return 0, nested
