@@ -21,12 +21,14 @@ class Kept:
 class Casting:
     """What a cast changed: the element types, as `float` and `float16`; how many values of the
     first type have the second one now, and how many there were; the same of the bytes of weights;
-    how many Casts were written; what keeps its type, and why."""
+    the bytes of all weights before and after (`size`); how many Casts were written; what keeps its
+    type, and why."""
 
     before: str
     after: str
     values: tuple[int, int] = (0, 0)
     weights: tuple[int, int] = (0, 0)
+    size: tuple[int, int] = (0, 0)
     casts: int = 0
     kept: Sequence[Kept] = ()
 
