@@ -109,7 +109,7 @@ class Session:
             passes.append(Pass(one.schedule, target, one.for_rules(), release))
         proving = [asked for one in commands if (asked := one.proving()) is not None]
         if proving and any(one.casts for one in passes):
-            raise CannotProve("a cast changes what the model computes: no proof, and no certificate")
+            raise CannotProve("a cast changes what the model computes, so that nothing is proven")
         say = first.progress or (lambda what: None)
         return cls(passes, first.verifying(), proving, say, dims or {}, lenient)
 
@@ -141,26 +141,26 @@ class Session:
         with self._undisturbed():
             model, survey = loaded(source)
         options = [one.options for one in self.passes]
-        done: list[Report] = []
+        results: list[Result] = []
         for part in self._parts():
-            if done:
-                model = Model(result.model, model.path)
+            if results:
+                model = Model(results[-1].model, model.path)
                 survey, options, started = check(model), [], time.monotonic()
+            done = [one.report for one in results]
             try:
-                result = part._run(model, survey, options, started)
+                results.append(part._run(model, survey, options, started))
             except NotProduced as error:
                 error.report = Report.joined([*done, error.report])
                 raise
-            done.append(result.report)
-        return replace(result, report=Report.joined(done))
+        return replace(results[-1], report=Report.joined([one.report for one in results]))
 
     def _parts(self) -> Iterator[Session]:
         """Sessions that run one after the other: each but the last one ends with a cast. What binds
         or describes inputs is of the first one."""
         part, passes = self, list[Pass]()
-        for one in self.passes:
+        for number, one in enumerate(self.passes, 1):
             passes.append(one)
-            if one.casts or one is self.passes[-1]:
+            if one.casts or number == len(self.passes):
                 yield replace(part, passes=passes)
                 how = self.verifying and replace(self.verifying, inputs=None)
                 part, passes = replace(part, dims={}, verifying=how), []
@@ -204,17 +204,16 @@ class Session:
             if attempt is not None:
                 report = replace(report, proof=attempt.proof)
             if self.verifying is not None:
-                from passes.verify.rewrites.judged import cast_within, verified
+                from passes.verify.rewrites.judged import verified
 
                 sought = proofs.cases(given, attempt, self.verifying.seed)
-                how = (self.passes, self.verifying)
+                how = self.verifying
                 try:
                     if equal is not original.proto:
                         made = replace(made, proto=equal, report=report)
-                        report = verified(given, made, *how, sought, bound, known, self.say)
-                    if proto is not equal:
-                        uncast = Model(equal, original.path)
-                        report = cast_within(uncast, proto, report, *how, self.say)
+                        report = verified(
+                            given, made, self.passes, how, sought, bound, known, self.say
+                        )
                 except LeaveOut as more:
                     left_out = {**left_out, **more.sites}
                     continue

@@ -278,7 +278,7 @@ class Spent:
         """The seconds of several runs."""
         rules: Counter[str] = Counter()
         for one in spent:
-            rules.update(one.rules)  # type: ignore[arg-type]
+            rules.update(one.rules)
         return cls(
             round(sum(one.loading for one in spent), 3),
             round(sum(one.rewriting for one in spent), 3),
