@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from passes.errors import count
+from passes.reports.measured import megabytes
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
@@ -38,8 +39,22 @@ class Casting:
 
     @property
     def changes(self) -> bool:
-        """True if a value or weight has another type."""
+        """True if a value or a weight has another type."""
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
+
+    @property
+    def wide(self) -> str:
+        """The first type, as people call it."""
+        return {"float": "float32"}.get(self.before, self.before)
+
+    @property
+    def summary(self) -> str:
+        """What changed, in short."""
+        parts = [f"{self.values[0]} of {self.values[1]} values in {self.after}"]
+        weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
+        stored = "" if any(self.values) else f" in {self.after}"
+        parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
+        return ", ".join(parts + [count(self.casts, "Cast")] * (self.casts > 0))
 
 
 @dataclass(frozen=True)
