@@ -34,16 +34,16 @@ _MOST = (1 << 31) - (1 << 26)  # bytes of weights in the file of a model: protob
 _BLOCK = 1 << 20  # elements that are converted at once
 _HALF = np.finfo(np.float16)
 
-_SMALL = Reason("small", f"it has less than {_LEAST} bytes")
+_SMALL = Reason("small", f"of less than {_LEAST} bytes little is saved")
 _FED = Reason("overridable", "a caller may feed another value")
 _TRAINED = Reason("trained", "training changes it")
-_OPSET = Reason("opset-too-old", f"DequantizeLinear is part of opset {DEQUANTIZES} and later")
+_OPSET = Reason("type", f"DequantizeLinear is part of opset {DEQUANTIZES} and later")
 _NO_PRODUCT = Reason("no-product", "a node that is no product and no look-up reads it")
-_OUT_OF_RANGE = Reason("out-of-range", f"it has an element above {_HALF.max:.0f}")
-_SUBNORMAL = Reason("below-normal", f"all its elements are below {_HALF.smallest_normal:.2g}")
-_WHOLE = Reason("whole-numbers", "it has whole numbers that float16 does not hold")
-_NOT_FINITE = Reason("not-finite", "it has an element that is infinite or NaN")
-_FEW = Reason("few-elements", "the scales of its channels take more than half of what is saved")
+_LARGE = Reason("range", f"an element is above {_HALF.max:.0f}")
+_TINY = Reason("range", f"all elements are below {_HALF.smallest_normal:.2g}")
+_WHOLE = Reason("whole-numbers", "it holds whole numbers that float16 rounds")
+_NOT_FINITE = Reason("range", "an element is infinite or NaN")
+_FEW = Reason("few-elements", "the scales would take more than half of what is saved")
 _FULL = Reason("file-limit", "a model without external data takes less than 2 GiB")
 
 
@@ -86,10 +86,10 @@ class _Storing:
         """The new model, and the report."""
         model = self.flow.model
         names, reverting = Names(model.names), []
-        count = total = changed = written = 0
+        total = changed = written = 0
         copy_fields(model.proto, self.new, ("graph",))
         for value, tensor in self._weights():
-            count, size = count + 1, byte_size(tensor)
+            size = byte_size(tensor)
             total += size
             form = self._form(value, tensor)
             if is_external(tensor) and written + size > _MOST:
@@ -113,11 +113,9 @@ class _Storing:
         return self.new, Casting(
             element(TensorProto.FLOAT),
             self.how,
-            (len(reverting), count),
-            (changed, total),
-            (total, total - changed + written),
-            len(reverting),
-            [self._kept(reason, values) for reason, values in self.kept.items()],
+            weights=(total, total - changed + written),
+            casts=len(reverting),
+            kept=[self._kept(reason, values) for reason, values in self.kept.items()],
         )
 
     def _weights(self) -> Iterator[tuple[Value, TensorProto]]:
@@ -245,7 +243,7 @@ def _halved(array: Array) -> _Form | Reason:
             new[...] = old
         finite = np.isfinite(old)
         if not np.array_equal(finite, np.isfinite(new)):
-            return _OUT_OF_RANGE
+            return _LARGE
         if not finite.all():
             old, new = old[finite], new[finite]
         sizes = np.abs(old)
@@ -255,7 +253,7 @@ def _halved(array: Array) -> _Form | Reason:
     if whole and not same:
         return _WHOLE
     if 0 < largest < _HALF.smallest_normal:
-        return _SUBNORMAL
+        return _TINY
     node = helper.make_node("Cast", [], [], to=TensorProto.FLOAT)
     return _Form(node, {"float16": half})
 

@@ -169,14 +169,13 @@ def test_a_body_captures_the_weight_in_its_own_type(
     assert operators(body) == {"MatMul": 1, "Add": 1}
     assert body.node[0].input[1] == new.graph.node[0].output[0] == "w"
     assert (casting.before, casting.after, casting.casts) == ("float", how, 1)
-    assert casting.values == (1, 1)
-    assert casting.weights == (W.nbytes, W.nbytes)
+    assert casting.casts == 1
 
 
 def test_the_report_has_the_bytes_before_and_after() -> None:
     halved, quantized = (stored(Model(model(SHARED)), how)[1] for how in ("float16", "int8"))
-    assert halved.size == (4096, 2048)
-    assert quantized.size == (4096, 1024 + 32 * 4)
+    assert halved.weights == (4096, 2048)
+    assert quantized.weights == (4096, 1024 + 32 * 4)
 
 
 def test_a_weight_of_a_body_gets_a_name_of_its_own() -> None:
@@ -186,7 +185,7 @@ def test_a_weight_of_a_body_gets_a_name_of_its_own() -> None:
     assert len(body.initializer) == 0
     assert [node.output[0] for node in new.graph.node[:2]] == ["w", "w_1"]
     assert body.node[0].input[1] == "w_1"
-    assert casting.values == (2, 2)
+    assert casting.casts == 2
 
 
 def test_two_loops_read_one_weight() -> None:
@@ -198,7 +197,7 @@ def test_two_loops_read_one_weight() -> None:
 def test_weights_of_branches_are_given_back_before_the_if() -> None:
     new, casting = checked(model(BRANCHES), "float16")
     assert operators(new.graph) == {"Cast": 2, "If": 1}
-    assert casting.values == (2, 2)
+    assert casting.casts == 2
 
 
 def test_a_branch_that_returns_a_weight_computes_it() -> None:
@@ -214,7 +213,7 @@ def test_constants_are_weights_too() -> None:
     proto.graph.node[0].attribute[0].t.CopyFrom(numpy_helper.from_array(W))
     new, casting = checked(proto, "float16")
     assert operators(new.graph) == {"Cast": 1, "Scan": 1, "MatMul": 1}
-    assert casting.values == (1, 1)
+    assert casting.casts == 1
 
 
 def test_an_output_of_the_model_keeps_its_name() -> None:
@@ -259,12 +258,12 @@ def test_small_tensors_stay() -> None:
     )  # fmt: skip
     _, casting = checked(model(text, W, V[0]), "float16")
     assert kept_by(casting) == {"small": ["main/b"]}
-    assert casting.size == (4096 + 128, 2048 + 128)
+    assert casting.weights == (4096 + 128, 2048 + 128)
 
 
 def test_a_weight_that_an_add_reads_too_is_no_int8() -> None:
     _, casting = checked(model(ADDED), "float16")
-    assert casting.values == (1, 1)
+    assert casting.casts == 1
     new, casting = checked(model(ADDED), "int8")
     assert new == model(ADDED)
     assert kept_by(casting) == {"no-product": ["main/w"]}
@@ -330,7 +329,7 @@ def test_the_directions_of_a_cell_share_the_scales_of_their_rows() -> None:
         ),
         "int8",
     )
-    assert casting.values == (2, 2)
+    assert casting.casts == 2
     assert {one.name: list(one.dims) for one in new.graph.initializer} == {
         "w_int8": [2, 32, 16], "w_scale": [32], "r_int8": [2, 32, 8], "r_scale": [32],
     }  # fmt: skip
@@ -344,7 +343,7 @@ def test_before_opset_13_there_is_one_scale() -> None:
 
 def test_before_opset_10_there_is_no_int8() -> None:
     proto = model(changed(MATMUL, {'"" : 21': '"" : 9'}))
-    assert kept_by(stored(Model(proto), "int8")[1]) == {"opset-too-old": ["main/w"]}
+    assert kept_by(stored(Model(proto), "int8")[1]) == {"type": ["main/w"]}
 
 
 def test_weights_in_half_precision_may_be_int8() -> None:
@@ -354,26 +353,26 @@ def test_weights_in_half_precision_may_be_int8() -> None:
     assert new.graph.initializer[1].data_type == TensorProto.FLOAT16
 
 
-#: Elements of a weight that float16 does not hold, and the code.
+#: Elements of a weight that float16 does not hold, and why not.
 LOST = {
-    "out-of-range": [7e4, 1.0],
-    "whole-numbers": [2049.0, 1.0],
-    "below-normal": [3e-5, 1e-6],
+    "an element is above 65504": [7e4, 1.0],
+    "it holds whole numbers that float16 rounds": [2049.0, 1.0],
+    "all elements are below 6.1e-05": [3e-5, 1e-6],
 }
 
 
-@pytest.mark.parametrize("code", LOST)
-def test_what_float16_does_not_hold_stays(code: str) -> None:
-    weight = np.resize(np.array(LOST[code], np.float32), (32, 32))
+@pytest.mark.parametrize("sentence", LOST)
+def test_what_float16_does_not_hold_stays(sentence: str) -> None:
+    weight = np.resize(np.array(LOST[sentence], np.float32), (32, 32))
     _, casting = stored(Model(model(MATMUL, weight)), "float16")
-    assert kept_by(casting) == {code: ["main/w"]}
+    assert [kept.sentence for kept in casting.kept] == [sentence]
 
 
 def test_a_few_subnormal_elements_do_not_matter() -> None:
     weight = V.copy()
     weight[3, 4] = 1e-7
     _, casting = checked(model(ADDED, weight), "float16")
-    assert casting.values == (1, 1)
+    assert casting.casts == 1
 
 
 def test_infinities_stay_infinite() -> None:
@@ -382,7 +381,7 @@ def test_infinities_stay_infinite() -> None:
     new, _ = stored(Model(model(ADDED, weight)), "float16")
     half = numpy_helper.to_array(new.graph.initializer[0])
     assert np.isneginf(half[0]).all()
-    assert kept_by(stored(Model(model(MATMUL, weight)), "int8")[1]) == {"not-finite": ["main/w"]}
+    assert kept_by(stored(Model(model(MATMUL, weight)), "int8")[1]) == {"range": ["main/w"]}
 
 
 def test_a_column_of_zeros_stays_zero() -> None:
@@ -417,7 +416,7 @@ def test_external_weights_that_stay_are_not_read(tmp_path: Path) -> None:
     onnx.save(model(SAME_NAME, W, V), path, save_as_external_data=True, size_threshold=0)
     before = Model.load(path)
     new, casting = stored(before, "float16")
-    assert casting.values == (2, 2)
+    assert casting.casts == 2
     assert not any(map(is_external, new.graph.initializer))
     expected = run(model(SAME_NAME, W, V))
     np.testing.assert_allclose(run(new)[1], expected[1], atol=1e-2 * np.abs(expected[1]).max())
@@ -435,6 +434,6 @@ def test_external_weights_stay_where_a_file_would_be_too_large(
     onnx.save(model(SAME_NAME, W, V), path, save_as_external_data=True, size_threshold=0)
     new, casting = stored(Model.load(path), "float16")
     (kept,) = casting.kept
-    assert (kept.code, casting.values) == ("file-limit", (1, 2))
+    assert (kept.code, casting.casts) == ("file-limit", 1)
     assert kept.paths[0] == "main/scan_0.body/w"
     Model(new, path).read(new.graph.node[1].attribute[1].g.initializer[0])
