@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from passes.ir.operators import op_of
-from passes.ir.places import holds_graphs
+from passes.ir.operators import HOLDERS, ops_of
 from passes.ir.protos import copy_fields
 
 #: What takes the place of a tensor: itself if it stays, None if it is left out.
 Put = Callable[[TensorProto], TensorProto | None]
 #: What is done to a copied graph in the end, given the graph and the copy.
 Finish = Callable[[GraphProto, GraphProto], None]
+_SPECIAL = HOLDERS | {"Constant"}
+
+
+def constants(graph: GraphProto) -> Iterator[TensorProto]:
+    """Yield the tensors of initializers and Constants, in bodies, too."""
+    yield from graph.initializer[:]
+    nodes = graph.node[:]
+    for position in _special(ops_of(nodes)):
+        yield from _constants(nodes[position])
+
+
+def _special(ops: Sequence[str]) -> list[int]:
+    """The positions of Constants and of nodes that may have bodies."""
+    return [at for at, op in enumerate(ops) if op in _SPECIAL or "::" in op]
+
+
+def _constants(node: NodeProto) -> Iterator[TensorProto]:
+    for one in node.attribute[:]:
+        if one.HasField("t"):
+            yield one.t
+        elif one.HasField("g"):
+            yield from constants(one.g)
+        for graph in one.graphs[:]:
+            yield from constants(graph)
 
 
 def with_tensors(model: ModelProto, put: Put, without: Collection[str] = ()) -> ModelProto:
@@ -29,45 +52,34 @@ def add_graph(
     graph: GraphProto, copy: GraphProto, put: Put, finish: Finish = lambda graph, copy: None
 ) -> None:
     """Add to a copy what a graph has, with other initializers and Constants, in bodies, too; a
-    Constant is left out with its tensor. Bodies are finished before the graphs around them."""
+    Constant is left out with its tensor. Bodies in which tensors change are finished, before the
+    graphs around them."""
     copy_fields(graph, copy, ("initializer", "node"))
-    for tensor in graph.initializer[:]:
-        new = put(tensor)
-        if new is not None:
-            copy.initializer.append(new)
-    for node in graph.node[:]:
-        if not node.attribute:  # quicker than to find none in it
-            copy.node.append(node)
-        elif holds_graphs(node):
-            _add_holder(node, copy.node.add(), put, finish)
-        elif op_of(node) == "Constant":
-            _add_constant(node, copy, put)
-        else:
-            copy.node.append(node)
+    copy.initializer.extend(new for new in map(put, graph.initializer[:]) if new is not None)
+    nodes, same = graph.node[:], 0
+    for position in _special(ops_of(nodes)):
+        if any(put(one) is not one for one in _constants(nodes[position])):
+            copy.node.extend(nodes[same:position])
+            same = position + 1
+            _add_changed(nodes[position], copy, put, finish)
+    copy.node.extend(nodes[same:])
     finish(graph, copy)
 
 
-def _add_holder(node: NodeProto, copy: NodeProto, put: Put, finish: Finish) -> None:
-    copy_fields(node, copy, ("attribute",))
+def _add_changed(node: NodeProto, copy: GraphProto, put: Put, finish: Finish) -> None:
+    """Add a Constant or a node with bodies, with the tensors that it gets."""
+    made = NodeProto()
+    copy_fields(node, made, ("attribute",))
     for one in node.attribute[:]:
-        made = copy.attribute.add()
-        copy_fields(one, made, ("g", "graphs"))
-        if one.HasField("g"):
-            add_graph(one.g, made.g, put, finish)
-        for graph in one.graphs[:]:
-            add_graph(graph, made.graphs.add(), put, finish)
-
-
-def _add_constant(node: NodeProto, copy: GraphProto, put: Put) -> None:
-    for one in node.attribute[:]:
-        new = put(one.t) if one.HasField("t") else one.t
-        if new is None:
-            return
-        if new is not one.t:
-            made = copy.node.add()
-            copy_fields(node, made, ("attribute",))
-            attribute = made.attribute.add()
-            copy_fields(one, attribute, ("t",))
+        attribute = made.attribute.add()
+        copy_fields(one, attribute, ("t", "g", "graphs"))
+        if one.HasField("t"):
+            new = put(one.t)
+            if new is None:
+                return
             attribute.t.CopyFrom(new)
-            return
-    copy.node.append(node)
+        if one.HasField("g"):
+            add_graph(one.g, attribute.g, put, finish)
+        for graph in one.graphs[:]:
+            add_graph(graph, attribute.graphs.add(), put, finish)
+    copy.node.append(made)

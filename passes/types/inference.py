@@ -10,8 +10,7 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
-from passes.ir.external_data import tensors
-from passes.ir.lean import with_tensors
+from passes.ir.lean import constants, with_tensors
 from passes.ir.scope import Key, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
@@ -67,7 +66,11 @@ def light_model(model: ModelProto, *, has_bodies: bool | None = None) -> ModelPr
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
     if not whole or any(tensor.name in defaults for tensor in model.graph.initializer):
         return light_copy(model)
-    return model if all(one.ByteSize() <= _LARGE for one in tensors(model)) else light_copy(model)
+    return (
+        model
+        if all(one.ByteSize() <= _LARGE for one in constants(model.graph))
+        else light_copy(model)
+    )
 
 
 def light_copy(model: ModelProto) -> ModelProto:
