@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ Array = npt.NDArray[Any]
 _LEAST = 1 << 10  # bytes: a Cast takes about 100 with its names, of 512 that it saves
 _MOST = (1 << 31) - (1 << 26)  # bytes of weights in the file of a model: protobuf holds 2 GiB
 _BLOCK = 1 << 20  # elements that are converted at once
+_PART = 8  # the model takes in external data if they are less than this part of all
 _HALF = np.finfo(np.float16)
 
 _SMALL = Reason("small", f"of less than {_LEAST} bytes little is saved")
@@ -176,7 +178,20 @@ class _Storing:
         return found
 
     def _put(self, tensor: TensorProto) -> TensorProto | None:
-        return None if id(tensor) in self.gone else tensor
+        """What takes the place of a tensor: nothing of a weight; the data of one that stays, if
+        the file that has them holds little else that is read."""
+        if id(tensor) in self.gone:
+            return None
+        if self._leaves_files and is_external(tensor):
+            return from_array(self.flow.model.read(tensor), tensor.name)
+        return tensor
+
+    @cached_property
+    def _leaves_files(self) -> bool:
+        """True if what stays external is a small part: the old files need not be kept for it."""
+        external = list(filter(is_external, self.flow.model.constants))
+        rest = sum(byte_size(one) for one in external if id(one) not in self.gone)
+        return rest * _PART < sum(map(byte_size, external))
 
     def _finish(self, graph: GraphProto, copy: GraphProto) -> None:
         """Let a copy of a graph read its weights in the main graph. A body that returns one
