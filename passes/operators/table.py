@@ -191,14 +191,12 @@ ArgMin                    .       .    empty integers exact  never  counting=0 a
 CumProd                   .       .    .     .        .      .      wide
 CumSum                    kept    .    never integers exact  .      fixed=1 axes
 DFT                       .       .    .     .        .      .      wide
-Det                       .       .    .     .        .      .      wide
 GroupNormalization        .       .    .     .        .      .      wide
 Hardmax                   kept    .    never .        exact  never  along_axis=13
 LayerNormalization        kept    .    never .        .      .
 LogSoftmax                kept    .    never .        .      .      along_axis=13
 LpNormalization           kept    .    .     .        .      .      along_axis=1
 MeanVarianceNormalization .       .    .     .        .      .      wide
-NegativeLogLikelihoodLoss .       .    .     .        .      .      wide
 RMSNormalization          .       .    .     .        .      .      wide
 ReduceL1                  reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 ReduceL2                  reduced .    never .        .      .      fixed=1 vectors=1 axes apart
@@ -212,7 +210,6 @@ ReduceSum                 reduced .    never integers exact  .      fixed=1 vect
 ReduceSumSquare           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 STFT                      .       .    .     .        .      .      wide
 Softmax                   kept    .    never .        .      .      along_axis=13
-SoftmaxCrossEntropyLoss   .       .    .     .        .      .      wide
 TopK                      .       .    .     .        exact  never  counting=1
 """)
 
