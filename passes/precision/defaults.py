@@ -26,8 +26,8 @@ from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
-from passes.operators.table import traits_of
-from passes.operators.traits import Values
+from passes.operators.table import TRAITS, UNKNOWN
+from passes.operators.traits import Traits, Values
 from passes.precision.flow import OMITTED, Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
 
@@ -82,9 +82,14 @@ def _names(place: Place) -> list[str]:
     return list(filter(None, (op_of(place.node), place.path, place.node.name)))
 
 
+def _row(step: Step) -> Traits:
+    """The row of a node's operator."""
+    return TRAITS.get(step.op, UNKNOWN)
+
+
 def _by_element(step: Step) -> bool:
     """Return whether a node computes element by element, or chooses elements."""
-    row = traits_of(step.node)
+    row = _row(step)
     elements = row.by_element or row.chooses
     return elements and row.values is not Values.SIZES and step.op not in HOLDERS
 
@@ -92,7 +97,7 @@ def _by_element(step: Step) -> bool:
 def _computes(step: Step) -> bool:
     """Return whether a node computes its outputs, rather than to tell sizes or positions, or to
     draw."""
-    return not traits_of(step.node).counting and not draws(step.node) and step.op not in HOLDERS
+    return not _row(step).counting and not draws(step.node) and step.op not in HOLDERS
 
 
 @dataclass
@@ -158,7 +163,7 @@ class _Defaults:
             part.update(dict.fromkeys(values, number))
         growing, factors = set[int](), list[int]()
         for step in self.flow.steps:
-            how = traits_of(step.node).accumulates
+            how = _row(step).accumulates
             mine = {part[value] for value in step.outputs if value in part} if how else ()
             on_path = [value for value in step.inputs if part.get(value, -1) in mine]
             if on_path:
@@ -174,7 +179,7 @@ class _Defaults:
         """The pairs of values, within bodies, of which the first one adds to the second one."""
         values = self.flow.values
         for step in self.flow.steps:
-            row = traits_of(step.node)
+            row = _row(step)
             if step.graph and (row.chooses or row.accumulates) and step.op not in HOLDERS:
                 moved = [
                     value
@@ -197,7 +202,7 @@ class _Defaults:
         self._back(ends, _ENDS, _computes, flow.sources)
         decides = [value for value, of_loop in flow.deciding if not of_loop]
         for step in flow.steps:
-            row = traits_of(step.node)
+            row = _row(step)
             read = [step.inputs[i] for i in row.deciding if i < len(step.inputs)]
             if row.counting and row.values is not Values.SIZES:
                 read = [*step.inputs]
@@ -243,7 +248,7 @@ class _Defaults:
             "from-integers", f"it makes floats of integers, exact in {self.name} only up to {exact}"
         )
         for step in self.flow.steps:
-            if traits_of(step.node).stays_wide or draws(step.node):
+            if _row(step).stays_wide or draws(step.node):
                 self.stay(step, _LOSES)
             elif step.op in _CASTS and self.flow.values[step.inputs[0]].elem_type in _INTEGERS:
                 self.stay(step, casts)
@@ -307,9 +312,11 @@ class _Defaults:
                 step = None if read.step is None else flow.steps[read.step]
                 if step is not None and step.op not in HOLDERS:
                     self.stay(step, reason)
-                    row = traits_of(step.node)
+                    row = _row(step)
                     if row.chooses or (row.accumulates and row.accumulates in through):
                         pending += filter(self.is_float, step.outputs)
+                    elif step.op == "Reciprocal":  # of a small number, which is a large one
+                        self._forward(step.outputs[0], reason, "+*")
 
     @cached_property
     def _targets(self) -> Mapping[int, Sequence[int]]:

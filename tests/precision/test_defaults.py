@@ -559,6 +559,13 @@ def test_a_clipped_norm_is_divided_by_in_float32() -> None:
     assert kept(clipped) == {"safe": "range", "root": "range"}
 
 
+def test_the_reciprocal_of_a_small_constant_is_large() -> None:
+    weights = changed(
+        NORM, {"Div (x, root)": "Reciprocal (safe)", "Add (square, eps)": "Max (square, eps)"}
+    )
+    assert kept(weights) == dict.fromkeys(("safe", "root", "ratio", "y"), "range")
+
+
 MASK = """
     <ir_version: 8, opset_import: ["" : 17]>
     mask (float[N,D] q, float[D,N] k, float[N,N] off) => (float[N,N] y)
