@@ -111,10 +111,8 @@ class ValueRange:
 
     def __str__(self) -> str:
         parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
-        parts += [f"overflow in {count(self.overflows, 'element')}"] if self.overflows else []
-        parts += (
-            [f"underflow to 0 in {count(self.underflows, 'element')}"] if self.underflows else []
-        )
+        for what, number in (("overflow", self.overflows), ("underflow to 0", self.underflows)):
+            parts += [f"{what} in {count(number, 'element')}"] if number else []
         return f"{self.path}: {', '.join(parts)}"
 
 
@@ -163,14 +161,14 @@ class Within:
         """The verdict, with the worst element."""
         if self.failure or self.worst is None:
             return self.failure or "it has no output of floats"
-        worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
-        allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = (
-            "infinite, for elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
+        worst = self.worst
+        size = "infinite" if worst.overflows else f"{worst.error:.1e} of the largest element"
+        allowed = (
+            "" if self.bound is None else f"{'' if self.holds else 'not '}within {self.bound:g}: "
         )
-        size = f"{size} ({worst.output!r})" if worst.overflows else size
-        not_ = "" if self.holds else "not "
-        return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
+        return (
+            f"{allowed}the error of {worst.output!r} is {size}{at(worst.length)} ({worst.element})"
+        )
 
     def lines(self, verbose: bool = False) -> Iterator[str]:
         """The verdict for people: a line for each output, with the error at each length."""
