@@ -255,7 +255,7 @@ class _Writer:
     def _choose(self, node: NodeProto, name: str, elem_type: int) -> None:
         """Let the attribute of a node choose a type, in place."""
         old = next((one for one in node.attribute if one.name == name), None)
-        if elem_type == self.decision.change.wide and (old is not None or not node.input):
+        if elem_type == self.decision.change.wide and (old or name == "value" or not node.input):
             return
         if name == "value":
             fill = np.zeros(1, np.float32) if old is None else numpy_helper.to_array(old.t)
