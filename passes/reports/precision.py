@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from passes.errors import count
+from passes.loops.alike import pattern_of
 from passes.reports.measured import megabytes
+from passes.reports.words import grouped, places_of, without_names
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
@@ -58,6 +61,17 @@ class Kept:
     paths: Sequence[str]
     operators: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def places(self) -> str:
+        """The nodes by a pattern of their paths."""
+        return places_of(self.paths)
+
+    @property
+    def listed(self) -> str:
+        """The operators, with the number of each, the most frequent first."""
+        counted = Counter(self.operators).most_common()
+        return ", ".join(f"{number} {op}" if number > 1 else op for op, number in counted)
+
 
 @dataclass(frozen=True)
 class Casting:
@@ -76,6 +90,22 @@ class Casting:
     def changes(self) -> bool:
         """True if a value or a weight has another type."""
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
+
+    @property
+    def folded(self) -> list[Kept]:
+        """What keeps its type, reasons of one code that differ in names alone together, the most
+        nodes first."""
+        groups = grouped(self.kept, lambda one: (one.code, without_names(one.sentence)))
+        folded = [
+            Kept(
+                group[0].code,
+                pattern_of([one.sentence for one in group]),
+                [path for one in group for path in one.paths],
+                sum((Counter(one.operators) for one in group), Counter[str]()),
+            )
+            for group in groups
+        ]
+        return sorted(folded, key=lambda one: -len(one.paths))
 
     @property
     def wide(self) -> str:
@@ -228,15 +258,19 @@ class Within:
             yield f"        {name}: {', '.join(map(str, errors))}{grows}"
         if len(outputs) > _FEW and not verbose and self.grows:
             yield f"        grows with the length: {', '.join(self.grows)}"
-        parts = [*self.differing, *(self.ranges if verbose else self.ranges[:_FEW])]
-        yield from (f"        {one}" for one in parts)
+        yield from (f"        {one}" for one in self.details(verbose))
+
+    def details(self, verbose: bool = False) -> Iterator[str]:
+        """A sentence on each thing that differs, on values that the type does not hold, and on how
+        it was executed."""
+        yield from map(str, [*self.differing, *(self.ranges if verbose else self.ranges[:_FEW])])
         if self.inputs:
-            yield f"        {self.executor}; {self.inputs}"
-        yield from (f"        not run: {one}" for one in self.not_run)
+            yield f"{self.executor}; {self.inputs}"
+        yield from (f"not run: {one}" for one in self.not_run)
         if self.loads:
-            yield f"        onnxruntime: {self.loads}"
+            yield f"onnxruntime: {self.loads}"
         if self.raised:
-            yield f"        in float32 for the error: {', '.join(self.raised)}"
+            yield f"in float32 for the error: {', '.join(self.raised)}"
 
 
 def at(length: int | None) -> str:
