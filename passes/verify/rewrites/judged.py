@@ -13,6 +13,7 @@ from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
 from passes.ir.model import Model
+from passes.reports.precision import Within
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs
@@ -53,6 +54,24 @@ def verified(
     spent = replace(made.report.spent, verifying=round(time.monotonic() - started, 3))
     report = replace(made.report, records=records, checked=verdicts.whole, spent=spent)
     return _judged(model, report, verdicts, verifying, passes[-1], f"{bound.binding}")
+
+
+def allowed(report: Report, within: Within, verifying: Verifying) -> Report:
+    """Return the report on a cast that may be written, which is so far off.
+
+    Raises:
+        NotVerified: it could not be executed.
+        NotProduced: its error is larger than the largest that is allowed.
+    """
+    report = replace(report, within=within)
+    if within.failure and not verifying.allow_unverified:
+        way = "--allow-unverified writes the model all the same"
+        raise NotVerified(f"{report.file}: the cast: {within.failure} [not-verified]; {way}", report)
+    if not within.failure and not within.holds:
+        raise NotProduced.since(f"{within.sentence} [max-error]", report)
+    if not within.loads:
+        return report
+    return replace(report, warnings=[*report.warnings, f"the outcome: {within.loads}"])
 
 
 def _judged(
