@@ -156,7 +156,7 @@ class OutputError:
         return f"{list(self.worst) if self.worst else 'the element'}: {now}, was {self.was:.6g}"
 
     def __str__(self) -> str:
-        overflows = f", {count(self.overflows, 'element')} overflow" if self.overflows else ""
+        overflows = f", overflow in {count(self.overflows, 'element')}" if self.overflows else ""
         return f"{self.error:.1e}{overflows}{at(self.length)}"
 
 
@@ -191,8 +191,10 @@ class ValueRange:
 
     def __str__(self) -> str:
         parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
-        parts += [f"{count(self.overflows, 'element')} overflow"] if self.overflows else []
-        parts += [f"{count(self.underflows, 'element')} become 0"] if self.underflows else []
+        parts += [f"overflow in {count(self.overflows, 'element')}"] if self.overflows else []
+        parts += (
+            [f"underflow to 0 in {count(self.underflows, 'element')}"] if self.underflows else []
+        )
         return f"{self.path}: {', '.join(parts)}"
 
 
@@ -243,7 +245,9 @@ class Within:
             return self.failure or "it has no output of floats"
         worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = "infinite, elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
+        size = (
+            "infinite, for elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
+        )
         size = f"{size} ({worst.output!r})" if worst.overflows else size
         not_ = "" if self.holds else "not "
         return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
