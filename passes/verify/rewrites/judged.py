@@ -6,19 +6,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from passes.binding.bound import Bound
-from passes.choices import Verifying
+from passes.choices import RuleOptions, Verifying
 from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
 from passes.ir.model import Model
-from passes.reports.precision import Within
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.inputs.drawer import Case
+from passes.verify.inputs.given import load
 from passes.verify.rewrites.verifying import KnownVerifications, Verdicts, verify_rounds
+from passes.verify.within.judging import Terms, judged
 
 
 def verified(
@@ -56,22 +58,33 @@ def verified(
     return _judged(model, report, verdicts, verifying, passes[-1], f"{bound.binding}")
 
 
-def allowed(report: Report, within: Within, verifying: Verifying) -> Report:
-    """Return the report on a cast that may be written, which is so far off.
+def judged_cast(
+    before: Model, after: Model, report: Report, options: RuleOptions, verifying: Verifying
+) -> Report:
+    """Execute a model before and after a cast, and return the report on an outcome that may be
+    written, with its error.
 
     Raises:
         NotVerified: it could not be executed.
         NotProduced: its error is larger than the largest that is allowed.
     """
-    report = replace(report, within=within)
+    started = time.monotonic()
+    feeds = () if verifying.inputs is None else (load(Path(verifying.inputs), before.proto),)
+    most = None if options.retyping is None else options.retyping.max_error
+    how = (most, verifying.executor, verifying.seed, feeds, verifying.budget)
+    within = judged(before, after, Terms(*how)).within
+    seconds = report.spent.verifying + time.monotonic() - started
+    spent = replace(report.spent, verifying=round(seconds, 3))
+    report = replace(report, within=within, spent=spent)
     if within.failure and not verifying.allow_unverified:
         way = "--allow-unverified writes the model all the same"
-        raise NotVerified(f"{report.file}: the cast: {within.failure} [not-verified]; {way}", report)
+        why = f"the outcome of the cast: {within.failure} [not-verified]; {way}"
+        raise NotVerified(": ".join(filter(None, (report.file, why))), report)
     if not within.failure and not within.holds:
         raise NotProduced.since(f"{within.sentence} [max-error]", report)
     if not within.loads:
         return report
-    return replace(report, warnings=[*report.warnings, f"the outcome: {within.loads}"])
+    return replace(report, warnings=[*report.warnings, f"onnxruntime: {within.loads}"])
 
 
 def _judged(
