@@ -10,7 +10,7 @@ from math import inf
 from passes.errors import count
 from passes.loops.alike import pattern_of
 from passes.reports.measured import megabytes
-from passes.reports.words import grouped, places_of, without_names
+from passes.reports.words import grouped, places_of, scientific, without_names
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
@@ -157,7 +157,7 @@ class OutputError:
 
     def __str__(self) -> str:
         overflows = f", overflow in {count(self.overflows, 'element')}" if self.overflows else ""
-        return f"{self.error:.1e}{overflows}{at(self.length)}"
+        return f"{scientific(self.error)}{overflows}{at(self.length)}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class ValueRange:
     underflows: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
+        parts = [f"{scientific(self.smallest)} to {scientific(self.largest)}"]
         parts += [f"overflow in {count(self.overflows, 'element')}"] if self.overflows else []
         parts += (
             [f"underflow to 0 in {count(self.underflows, 'element')}"] if self.underflows else []
@@ -245,10 +245,9 @@ class Within:
             return self.failure or "it has no output of floats"
         worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = (
-            "infinite, for elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
-        )
-        size = f"{size} ({worst.output!r})" if worst.overflows else size
+        size = f"{scientific(worst.error)} {about}"
+        if worst.overflows:
+            size = f"infinite, for elements overflow ({worst.output!r})"
         not_ = "" if self.holds else "not "
         return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
 

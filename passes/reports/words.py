@@ -41,6 +41,12 @@ def without_names(sentence: str) -> str:
     return _NAME.sub("", sentence)
 
 
+def scientific(number: float) -> str:
+    """A finite number in two digits and a power of ten, as `2.5e-4`."""
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if number else "0"
+
+
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
     """A line for each row, whose cells begin below one another; rows have as many cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from passes.reports.precision import OutputError, Within
-from passes.reports.words import grouped
+from passes.reports.words import grouped, scientific
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ def errors_of(within: Within) -> Errors:
 
 
 def _cell(error: OutputError) -> str:
-    return f"{error.overflows} overflow" if error.overflows else f"{error.error:.1e}"
+    return f"{error.overflows} overflow" if error.overflows else f"{scientific(error.error)}"

@@ -82,9 +82,7 @@ def judged_cast(
         raise NotVerified(": ".join(filter(None, (report.file, why))), report)
     if not within.failure and not within.holds:
         raise NotProduced.since(f"{within.sentence} [max-error]", report)
-    if not within.loads:
-        return report
-    return replace(report, warnings=[*report.warnings, f"onnxruntime: {within.loads}"])
+    return report
 
 
 def _judged(
