@@ -191,10 +191,8 @@ class ValueRange:
 
     def __str__(self) -> str:
         parts = [f"{scientific(self.smallest)} to {scientific(self.largest)}"]
-        parts += [f"overflow in {count(self.overflows, 'element')}"] if self.overflows else []
-        parts += (
-            [f"underflow to 0 in {count(self.underflows, 'element')}"] if self.underflows else []
-        )
+        for what, number in (("overflow", self.overflows), ("underflow to 0", self.underflows)):
+            parts += [f"{what} in {count(number, 'element')}"] if number else []
         return f"{self.path}: {', '.join(parts)}"
 
 
@@ -243,13 +241,13 @@ class Within:
         """The verdict, with the worst element."""
         if self.failure or self.worst is None:
             return self.failure or "it has no output of floats"
-        worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
-        allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = f"{scientific(worst.error)} {about}"
-        if worst.overflows:
-            size = f"infinite, for elements overflow ({worst.output!r})"
+        worst = self.worst
+        size = f"{scientific(worst.error)} of the largest element"
+        size = "infinite" if worst.overflows else size
         not_ = "" if self.holds else "not "
-        return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
+        allowed = "" if self.bound is None else f"{not_}within {self.bound:g}: "
+        error = f"the error of {worst.output!r} is {size}{at(worst.length)}"
+        return f"{allowed}{error} ({worst.element})"
 
     def lines(self, verbose: bool = False) -> Iterator[str]:
         """The verdict for people: a line for each output, with the error at each length."""

@@ -91,9 +91,15 @@ class TestAlone:
         report = passes.cast(as_model(CELL), to="float16", verify=False).report
         assert report.within is None
 
-    def test_an_error_that_is_too_large_is_refused(self) -> None:
+    def test_nodes_keep_their_type_until_the_error_is_allowed(self) -> None:
+        result = passes.cast(as_model(CELL), to="float16", max_error=1e-9, **FAST)
+        (cast,) = result.report.casts
+        assert {one.code for one in cast.kept} <= {"max-error", "surrounded"}
+        assert result.report.unchanged
+
+    def test_an_error_that_cannot_be_had_is_refused(self) -> None:
         with pytest.raises(NotProduced, match=r"not within 1e-09: .* \[max-error\]") as refused:
-            passes.cast(as_model(FUNCTION), to="float16", max_error=1e-9, **FAST)
+            passes.cast(as_model(CELL), to="float16", io="cast", max_error=1e-9, **FAST)
         assert refused.value.report.within is not None
         assert not refused.value.report.within.holds
 

@@ -71,7 +71,7 @@ def test_a_verbose_report_names_each_node() -> None:
 def test_what_was_verified_is_all_but_the_cast() -> None:
     text = replace(REPORT, within=WITHIN).to_text()
     assert "  all but the cast verified" in text
-    assert "  the error is 1.0e-3 of the largest element of 'h' at 16" in text
+    assert "  the error of 'h' is 1.0e-3 of the largest element at 16" in text
 
 
 def test_a_cast_of_nothing_changes_nothing() -> None:

@@ -83,13 +83,13 @@ class Cases:
         before, took = 1, 0.0
         for size in LENGTHS if free else (None,):
             label = f"{free} = {size}" if free else "drawn inputs"
-            started = time.monotonic()
-            if size and started + took * size / before > self.deadline:
+            if size and time.monotonic() + _DRAWS * took * size / before > self.deadline:
                 self.not_run.append(f"{label} (out of time)")
                 continue
             places = ((symbols.index(length), size),) if length and size else ()
             numbers = {name: size for name in trips if size}
             for number in range(_DRAWS):
+                started = time.monotonic()
                 plan = Plan("ordinary", f"{number}", fixed=places, lengths="full", style="moderate")
                 try:
                     drawer, feeds, was = taken(model, drawer, plan, self.executor, numbers)
@@ -98,7 +98,8 @@ class Cases:
                     self.not_run.append(f"{label}: {error}")
                     break
                 yield case
-            before, took = size or 1, time.monotonic() - started
+            else:
+                before, took = size or 1, time.monotonic() - started
 
     def _case(self, length: int | None, feeds: Feeds, was: Outcome | None = None) -> Case:
         """The case of some inputs, for which the original answers `was` unless it has to be fed

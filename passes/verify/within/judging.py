@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from passes.ir.model import Model
 from passes.ir.places import is_loop
@@ -92,9 +93,22 @@ class Judgement:
 
     @property
     def error(self) -> tuple[int, float]:
-        """The number of elements that overflow, and the largest error of the others."""
-        finite = (one.error for one in self.errors if one.error > one.unsure)
-        return sum(one.overflows for one in self.errors), max(finite, default=0.0)
+        """The number of elements that overflow, and the largest error of the others; infinite if
+        the outcome fails."""
+        return self.error_at(None)
+
+    def error_at(self, length: int | None) -> tuple[int, float]:
+        """The same at one length."""
+        errors = [one for one in self.errors if length is None or one.length == length]
+        finite = [one.error for one in errors if one.error > one.unsure]
+        failed = [inf] if self.failure or self.not_run else []
+        return sum(one.overflows for one in errors), max([*finite, *failed], default=0.0)
+
+    @property
+    def worst_length(self) -> int | None:
+        """The length of the largest error."""
+        worst = max(self.errors, key=lambda one: (one.counted, one.error), default=None)
+        return None if worst is None else worst.length
 
     @property
     def ranges(self) -> list[ValueRange]:
@@ -112,6 +126,18 @@ class Judgement:
     def by_path(self) -> dict[str, Seen]:
         """The values of half precision by the paths of their nodes in the original."""
         return {self.places[key].path: one for key, one in self.seen.items() if key in self.places}
+
+    def operands(self, path: str) -> list[str]:
+        """The paths of the nodes of the original that compute what the one at a path reads."""
+        made = {
+            (place.scope.key, name): place.path
+            for place in self.places.values()
+            for name in place.node.output
+        }
+        place = next(one for one in self.places.values() if one.path == path)
+        scopes = [scope.key for scope in place.scope.chain()]
+        found = (made.get((key, name)) for name in place.node.input for key in scopes)
+        return list(dict.fromkeys(filter(None, found)))
 
 
 @dataclass(frozen=True)
