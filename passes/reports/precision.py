@@ -16,38 +16,40 @@ from passes.reports.words import grouped, places_of, scientific, without_names
 _FEW = 4
 
 
-#: Why nodes keep their type, by code.
+#: Why nodes or weights keep their type, by code.
 CODES = {
-    "accumulator": (
-        "a value is added up over the iterations of a loop: its roundings would be, too, so that "
-        "the error would grow with the trip count"
+    "accumulates": (
+        "the node is part of a state that sums or factors change: the error would grow with the "
+        "trip count"
     ),
-    "factor": (
-        "what multiplies such a value, as a decay near 1: half precision has no number between "
-        "0.9995 and 1, bfloat16 none between 0.996 and 1"
+    "scales-a-state": (
+        "the node computes a factor of such a state, as a decay near 1: float16 has no number "
+        "between 0.9995 and 1, bfloat16 none between 0.996 and 1"
     ),
     "decides": (
-        "the node computes a condition, a trip count or an index: another rounding could take "
-        "another branch, or select another element"
+        "the node computes a condition, a trip count, an integer or a position: other roundings "
+        "could take another branch, or select another element"
     ),
-    "range": (
-        "a constant that the node reads is too large for the type, or so small that it becomes 0"
-    ),
-    "block-list": (
-        "the operator sums many elements, or magnifies small differences, as Softmax, ReduceSum, "
-        "Log and comparisons do"
+    "range": "the type does not hold a constant, or holds 0 in place of a small one",
+    "loses-digits": (
+        "the operator sums many elements, or turns small differences into large ones, as Softmax, "
+        "ReduceSum and Log do"
     ),
     "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
-    "sequence": "the elements of a sequence or optional cannot be cast: all have one type",
-    "unknown": "nothing is known of the operator",
     "kept": "--keep matches the node",
     "surrounded": (
         "all that the node reads, or all that reads it, keeps the type: it would be cast to and fro"
     ),
-    "signature": "inputs and outputs of the model keep their types (`--io cast` gives others)",
+    "signature": "it is an input of the model, which keeps its type (`--io cast` gives another)",
     "max-error": "in the other type the error is larger than --max-error",
-    "int64-demanded": "the operator takes or gives int64 only",
-    "may-not-fit": "it is not proven that the values fit int32 (`--assume int32-inputs` promises)",
+    "may-not-fit": "int64 that is not proven to fit int32 (`--assume int32-inputs` may prove it)",
+    "small": "the weight has so few bytes that nothing would be saved",
+    "few-elements": "the scales of the weight would take more than half of what is saved",
+    "whole-numbers": "the weight holds whole numbers that float16 rounds",
+    "no-product": "a node that is no product and no look-up reads the weight",
+    "overridable": "a caller may feed another value in place of the weight",
+    "trained": "training changes the weight",
+    "file-limit": "a model without external data takes less than 2 GiB",
 }
 
 

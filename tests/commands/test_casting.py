@@ -92,7 +92,7 @@ class TestAlone:
         assert report.within is None
 
     def test_nodes_keep_their_type_until_the_error_is_allowed(self) -> None:
-        result = passes.cast(as_model(CELL), to="float16", max_error=1e-9, **FAST)
+        result = passes.cast(as_model(FUNCTION), to="float16", max_error=1e-9, **FAST)
         (cast,) = result.report.casts
         assert {one.code for one in cast.kept} <= {"max-error", "surrounded"}
         assert result.report.unchanged
