@@ -30,6 +30,7 @@ CODES = {
         "the node computes a condition, a trip count, an integer or a position: other roundings "
         "could take another branch, or select another element"
     ),
+    "from-integers": "the node makes floats of integers, of which half precision rounds large ones",
     "range": "the type does not hold a constant, or holds 0 in place of a small one",
     "loses-digits": (
         "the operator sums many elements, or turns small differences into large ones, as Softmax, "
