@@ -109,9 +109,6 @@ SPLIT_COUNTS_OUTPUTS = 18
 #: Pad and Resize may be given some axes only.
 SOME_AXES = 18
 
-#: ReduceMax and ReduceMin of no element are an end of the type.
-EMPTY_EXTREMES = 20
-
 #: GroupNormalization has a scale for each channel, not for each group.
 SCALES_OF_CHANNELS = 21
 

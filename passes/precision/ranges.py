@@ -194,7 +194,6 @@ class Ranges:
             bounds,
             partial(self._dims, step),
             lambda name: self.array(self._read(step, name)),
-            self.flow.opset,
         )
         return bounds_of_output(read, step.outputs.index(value.number))
 

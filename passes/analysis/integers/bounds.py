@@ -16,7 +16,6 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from passes.analysis.integers.affine import LIMITS, SIZE
 from passes.ir.attributes import attribute, attribute_proto, has, numbers, text
 from passes.ir.operators import Registry, op_of
-from passes.ir.versions import EMPTY_EXTREMES
 from passes.operators.comparisons import COMPARISONS
 from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import EVERY
@@ -47,7 +46,6 @@ class Bounded:
     bounds: Sequence[Interval | None]
     dims: Callable[[str], Dims | None]
     constant: Callable[[str], npt.NDArray[Any] | None]
-    opset: int
 
     def has(self, position: int) -> bool:
         """Return whether an input is given."""
@@ -411,9 +409,9 @@ def _total(read: Bounded) -> Interval:
 
 @_FOLLOWED.enter("ReduceMax", "ReduceMin")
 def _extreme(read: Bounded) -> Interval:
-    """One of the elements; from version 20 on the end of the type where there is none."""
+    """One of the elements, or an end of the type if there is none."""
     dims = read.dims(read.node.input[0])
     filled = dims is not None and all(isinstance(dim, int) and dim for dim in dims)
-    if not filled and read.opset >= EMPTY_EXTREMES:
+    if not filled:
         raise Unbounded
     return read.of(0)

@@ -66,7 +66,6 @@ class Intervals:
             [self._of(home, operand, depth + 1) for operand in node.input],
             lambda operand: self.integers.proven_dims(home, operand),
             Constants(model, home).value,
-            model.opset_at(home),
         )
         return bounds_of_output(read, list(node.output).index(name))
 
