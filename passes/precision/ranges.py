@@ -11,9 +11,12 @@ from math import prod
 
 from onnx import TensorProto
 
-from passes.analysis.integers.affine import LIMITS, SIZE
-from passes.analysis.integers.bounds import (
+from passes.analysis.integers.affine import LIMITS
+from passes.analysis.integers.computed import stands_in_loop
+from passes.ir.constants import constant_tensor
+from passes.operators.bounds import (
     NOTHING,
+    SIZE,
     Bounded,
     Interval,
     bounds_of_constant,
@@ -22,8 +25,6 @@ from passes.analysis.integers.bounds import (
     held,
     hull,
 )
-from passes.analysis.integers.computed import stands_in_loop
-from passes.ir.constants import constant_tensor
 from passes.precision.flow import OMITTED, Flow, State, Step, Value
 from passes.types.dtypes import Array
 from passes.types.value_types import FLOATS, Dims, dims_of

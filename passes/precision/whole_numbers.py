@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from passes.analysis.integers.affine import LIMITS
-from passes.analysis.integers.bounds import Interval, chosen_from
+from passes.operators.bounds import Interval, chosen_from
 from passes.operators.comparisons import COMPARISONS
 from passes.precision.flow import OMITTED, Flow, Read, Step
 from passes.precision.ranges import Ranges

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper
 
+from passes.operators.bounds import SIZE
 from passes.types.value_types import Dim
 
 #: The ranges of the types that are followed.
@@ -17,8 +18,6 @@ LIMITS: Mapping[int, tuple[int, int]] = {
     TensorProto.INT64: (-(1 << 63), (1 << 63) - 1),
     TensorProto.INT32: (-(1 << 31), (1 << 31) - 1),
 }
-#: No axis and no loop is longer, so numbers of 32 bits count them, and a little more.
-SIZE = (0, (1 << 31) - (1 << 16))
 
 
 @dataclass(frozen=True)

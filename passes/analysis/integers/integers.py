@@ -19,7 +19,6 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes.analysis.integers.affine import (
     LIMITS,
     ONE,
-    SIZE,
     Affine,
     Atom,
     Ints,
@@ -43,6 +42,7 @@ from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.site import Site
+from passes.operators.bounds import SIZE
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
 

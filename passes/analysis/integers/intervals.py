@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.bounds import (
+from passes.analysis.integers.integer_ops import is_settled
+from passes.analysis.integers.integers import Integers
+from passes.ir.constants import Constants
+from passes.ir.scope import Key, Scope
+from passes.operators.bounds import (
     NOTHING,
     Bounded,
     Interval,
@@ -15,10 +19,6 @@ from passes.analysis.integers.bounds import (
     hull,
     type_bounds,
 )
-from passes.analysis.integers.integer_ops import is_settled
-from passes.analysis.integers.integers import Integers
-from passes.ir.constants import Constants
-from passes.ir.scope import Key, Scope
 from passes.types.value_types import elem_type_of
 
 _DEEPEST = 50

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from passes.analysis.integers.affine import LIMITS, SIZE
 from passes.ir.attributes import attribute, attribute_proto, has, numbers, text
 from passes.ir.operators import Registry, op_of
 from passes.operators.comparisons import COMPARISONS
@@ -27,6 +26,8 @@ from passes.types.value_types import FLOATS, Dims
 Interval = tuple[float, float]
 #: The interval of an empty sequence, and of what is computed of its elements.
 NOTHING: Interval = (math.inf, -math.inf)
+#: No axis and no loop is longer, so numbers of 32 bits count them, and a little more.
+SIZE = (0, (1 << 31) - (1 << 16))
 _FALSE, _TRUE, _OPEN = (0, 0), (1, 1), (0, 1)
 _MOST_FLOATS = 64  # weights are not read
 _MOST_BITS = 128  # of a power
@@ -108,15 +109,9 @@ def hull(intervals: Iterable[Interval]) -> Interval:
     return found
 
 
+@cache
 def type_bounds(elem_type: int) -> Interval | None:
     """The bounds that a type has; None if it is none of whole numbers or bools."""
-    if elem_type in LIMITS:
-        return LIMITS[elem_type]
-    return _narrow_bounds(elem_type)
-
-
-@cache
-def _narrow_bounds(elem_type: int) -> Interval | None:
     if elem_type == TensorProto.BOOL:
         return _OPEN
     if elem_type not in TensorProto.DataType.values() or not elem_type:
