@@ -127,7 +127,7 @@ LRN                   .     .    never .     .      .  by_image wide
 LpPool                .     .    never .     .      .  pools by_image
 MaxPool               .     .    never .     exact  never  pools
 MaxUnpool             .     .    .     .     .      never
-NonMaxSuppression     .     .    .     .     .      .      deciding=0,1
+NonMaxSuppression     .     .    .     .     .      .      deciding=0,1 counting=0
 Resize                .     .    .     .     .      .      deciding=1-3 wide
 Upsample              .     .    .     .     .      .      deciding=1 wide
 """)
@@ -163,7 +163,7 @@ TensorScatter   .     .    .       .     .      never
 Tile            .     fill never   any   exact  never  moves=0 fixed=1 vectors=1
 Transpose       .     move never   any   exact  never  moves=0
 Trilu           kept  move .       any   exact  never  moves=0
-Unique          .     .    .       .     exact  never  deciding=0
+Unique          .     .    .       .     exact  never  deciding=0 counting=1-3
 Unsqueeze       .     view never   any   exact  never  moves=0 fixed=1 axes
 """)
 
