@@ -30,6 +30,11 @@ class Casting:
     casts: int = 0
     kept: Sequence[Kept] = ()
 
+    @property
+    def changes(self) -> bool:
+        """True if a value or weight has another type."""
+        return self.values[0] > 0 or self.weights[0] != self.weights[1]
+
 
 @dataclass(frozen=True)
 class OutputError:
