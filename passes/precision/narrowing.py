@@ -275,7 +275,7 @@ class _Deciding:
     def _rules(self) -> None:
         """Raise what would only be cast to and fro, until nothing changes."""
         when = self.cells.when
-        for number, known in self.operands.items():
+        for number, known in self.operands.items() if self.change.whole else ():
             step = self.flow.steps[number]
             row = TRAITS.get(step.op, UNKNOWN)
             if not (row.by_element or row.only_moves):

@@ -22,7 +22,7 @@ _CHOOSING = ("to", "dtype", "output_dtype", "output_datatype")
 @dataclass(frozen=True)
 class Narrowing:
     """A change of element types: what is `wide` becomes `narrow`. `whole`: all operands of a node
-    change together; else each type variable by itself."""
+    change together, and none between wide ones does; else each type variable by itself."""
 
     wide: int
     narrow: int

@@ -63,6 +63,7 @@ class _Writer:
         self.flow: Flow = self.decision.flow
         self.names = Names(self.flow.model.names)
         self.known: dict[tuple[int, int], str] = {}  # the name of a value in each type
+        self.types: dict[int, Sequence[int]] = {}  # the types in which a value exists
         self.steps = {(step.graph, step.index): step for step in self.flow.steps}
         self.own: list[list[Value]] = [[] for _ in self.flow.scopes]  # the values of each graph
         for value in filter(self.decision.concerns, self.flow.values):
@@ -87,7 +88,7 @@ class _Writer:
     def _name(self, value: Value) -> None:
         """Choose the names of a value in the types in which it exists: it keeps its own in the type
         that the outputs of the model need, else in that in which it is computed."""
-        exists = self._types(value)
+        exists = self.types[value.number] = self._types(value)
         first = exists[0]
         if len(exists) > 1:
             for read in self.flow.readers.get(value.number, ()):
@@ -123,7 +124,7 @@ class _Writer:
         value = self.flow.values[read.value]
         if not self.decision.concerns(value):
             return value.name
-        wanted = self.decision.wanted(read) or self._types(value)[0]
+        wanted = self.decision.wanted(read) or self.types[value.number][0]
         return self.known[value.number, wanted]
 
     # -- graphs -------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class _Writer:
 
     def _stored(self, value: Value, tensor: TensorProto) -> Iterator[TensorProto]:
         """Yield a constant in the type, or the types, in which it is stored."""
-        stored = self._types(value)
+        stored = self.types[value.number]
         if len(stored) > 1 and prod(tensor.dims) > _FEW:
             stored = stored[:1]
         self.bytes[0] += byte_size(tensor)
@@ -203,7 +204,7 @@ class _Writer:
         """Yield the Cast of a value to the other type in which it is read, if there is one."""
         if not self.decision.concerns(value):
             return
-        own, *others = self._types(value)
+        own, *others = self.types[value.number]
         for elem_type in others:
             self.casts += 1
             name = self.known[value.number, elem_type]
@@ -224,7 +225,7 @@ class _Writer:
                 yield node
             else:
                 yield helper.make_node("Constant", [], [one.name], name=node.name, value=one)
-        if len(made) < len(self._types(value)):
+        if len(made) < len(self.types[value.number]):
             yield from self._casts(value)
 
     def _retype(self, step: Step, node: NodeProto) -> None:
@@ -254,7 +255,7 @@ class _Writer:
     def _choose(self, node: NodeProto, name: str, elem_type: int) -> None:
         """Let the attribute of a node choose a type, in place."""
         old = next((one for one in node.attribute if one.name == name), None)
-        if elem_type == self.decision.change.wide and (old is not None or not node.input):
+        if elem_type == self.decision.change.wide and (old or name == "value" or not node.input):
             return
         if name == "value":
             fill = np.zeros(1, np.float32) if old is None else numpy_helper.to_array(old.t)
@@ -270,7 +271,7 @@ class _Writer:
         named = {
             self.known[one.number, elem_type]: elem_type
             for one in self.own[number]
-            for elem_type in self._types(one)
+            for elem_type in self.types[one.number]
         }
         for position, value in enumerate(self.flow.returned[number]):
             read = Read(value, position, None, number)
