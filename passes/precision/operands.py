@@ -9,6 +9,7 @@ from functools import cache
 
 from onnx import TensorProto, defs
 
+from passes.ir.places import holds_graphs
 from passes.operators.element_types import Formal, Signature, signature
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
@@ -16,7 +17,7 @@ from passes.precision.flow import OMITTED, Flow, Step
 from passes.types.value_types import element
 
 #: Attributes that choose the type of an output.
-_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype")
+_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype", "type")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     row = TRAITS.get(step.op, UNKNOWN)
     types = [_types(flow, numbers) for numbers in (step.inputs, step.outputs)]
     known = None if step.node.domain else signature(step.op, flow.opset)
-    if known is None:
+    # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
+    if known is None or step.op == "BitCast" or holds_graphs(step.node):
         fixed = [_fixed(kinds, change) for kinds in types]
         return Operands(*fixed)
     if row.wraps:
