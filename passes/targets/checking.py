@@ -19,6 +19,7 @@ from passes.targets.remedies import Remedy, RemedyKind
 _KINDS = {
     RemedyKind.EXACT: " without changing results",
     RemedyKind.REGROUPS: ", regrouping sums",
+    RemedyKind.PRECISION: " in another precision",
     RemedyKind.PROMISE: " with a promise of yours",
 }
 

@@ -16,8 +16,8 @@ from passes.ir.places import subgraphs
 from passes.operators.table import TRAITS
 from passes.reports.report import Finding
 from passes.targets import control_flow, operators
-from passes.targets.profile import Profile
-from passes.types.value_types import dims_of, shapes_below
+from passes.targets.profile import Profile, elements
+from passes.types.value_types import dims_of, element, elem_type_of, shapes_below
 
 #: Wrapped values that a target may not take: the fields of their types, and the names.
 _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optionals", "optional"))
@@ -96,6 +96,10 @@ def _of_value(value: ValueInfoProto, profile: Profile) -> Iterator[Finding]:
         for dim in _open_dims(value.type):
             sentence = f"the dim {dim} of {value.name!r} is no number"
             yield Finding("dynamic-dim", value.name, "", sentence)
+    number = elem_type_of(value.type)
+    if number in elements(profile.refused_types):
+        sentence = f"{value.name!r} is of the element type {element(number)}, which is not taken"
+        yield Finding("type", value.name, "", sentence)
     rank = dims_of(value.type)
     if not profile.dynamic_rank and value.type.HasField("tensor_type") and rank is None:
         yield Finding("dynamic-rank", value.name, "", f"the rank of {value.name!r} is unknown")
