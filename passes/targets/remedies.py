@@ -38,7 +38,7 @@ _OPSET = frozenset({"opset", "operator-version", "operator", _TYPE, "attribute"}
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
 #: Inputs and outputs of the model are cast, too.
-_SIGNATURE: Mapping[str, Any] = {"io": str(Signature.cast)}
+_SIGNATURE: dict[str, Any] = {"io": str(Signature.cast)}
 #: How many iterations are written out to try whether any number of them would do.
 _FEW = 2
 
@@ -137,9 +137,7 @@ def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None =
     return Remedies(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
 
 
-def _candidates(
-    state: _State, profile: Profile, promise: Mapping[str, int]
-) -> Iterator[_Step]:
+def _candidates(state: _State, profile: Profile, promise: Mapping[str, int]) -> Iterator[_Step]:
     """Commands that may clear something, in an order in which they can follow each other; what
     was promised is kept for where exact ones do not suffice."""
     codes = {finding.code for finding in state.checked.findings}
@@ -201,9 +199,7 @@ def _opsets(state: _State, profile: Profile) -> Iterator[_Step]:
     )
 
 
-def _best(
-    state: _State, profile: Profile, steps: Sequence[_Step]
-) -> Iterator[_Step]:
+def _best(state: _State, profile: Profile, steps: Sequence[_Step]) -> Iterator[_Step]:
     """The one that leaves the fewest findings, without those that declared shapes may clear; the
     first of equal ones; none if all are refused."""
     tried = [(step, _after(state, step, profile)) for step in steps]
