@@ -88,11 +88,15 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
         Fixed.ANY if reads_any and position == 0 and kind == change.wide else kind
         for position, kind in enumerate(types[0])
     ]
-    odd = {
+    formals = (known.input, known.output)
+    odd = {  # that of a value of unknown type may be the wide one
         formal.variable
-        for position, kind in enumerate(types[0])
-        if not kind and step.inputs[position] != OMITTED
-        if (formal := known.input(position)) is not None
+        for numbers, kinds, formal_at in zip(
+            (step.inputs, step.outputs), types, formals, strict=True
+        )
+        for position, kind in enumerate(kinds)
+        if not kind and numbers[position] != OMITTED
+        if (formal := formal_at(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:
