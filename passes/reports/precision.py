@@ -27,6 +27,10 @@ CODES = {
         "the node computes a condition, a trip count or an index: another rounding could take "
         "another branch, or select another element"
     ),
+    "from-integers": (
+        "a Cast makes floats of integers, which half precision does not hold exactly: float16 from "
+        "2,049 on, bfloat16 from 257 on"
+    ),
     "range": (
         "a constant that the node reads is too large for the type, or so small that it becomes 0"
     ),
@@ -126,8 +130,9 @@ class OutputError:
         return f"{list(self.worst) if self.worst else 'the element'}: {now}, was {self.was:.6g}"
 
     def __str__(self) -> str:
-        overflows = f", {count(self.overflows, 'element')} overflow" if self.overflows else ""
-        return f"{self.error:.1e}{overflows}{at(self.length)}"
+        if self.overflows:
+            return f"infinite{at(self.length)} (overflow in {count(self.overflows, 'element')})"
+        return f"{self.error:.1e}{at(self.length)}"
 
 
 @dataclass(frozen=True)
@@ -161,15 +166,15 @@ class ValueRange:
 
     def __str__(self) -> str:
         parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
-        parts += [f"{count(self.overflows, 'element')} overflow"] if self.overflows else []
-        parts += [f"{count(self.underflows, 'element')} become 0"] if self.underflows else []
+        for what, number in (("overflow", self.overflows), ("underflow to 0", self.underflows)):
+            parts += [f"{what} in {count(number, 'element')}"] if number else []
         return f"{self.path}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class Within:
     """The verdict on a model whose floats may differ: `bound` is the error that was allowed, None
-    if any is reported. `failure`: why there are no errors; empty if there are.
+    if any is reported. `failure`: why there are no errors, empty if there are; `ran`: a case did.
 
     `inputs` describes what was fed, `executor` how it was executed; `loads` is empty if onnxruntime
     runs the outcome, else the reason. `ranges` are the values that overflow or become 0, the worst
@@ -189,6 +194,12 @@ class Within:
     not_run: Sequence[str] = ()
     raised: Sequence[str] = ()
     failure: str = ""
+    ran: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """`within`, `mismatch`, or `not-compared` if no case ran."""
+        return "within" if self.holds else "mismatch" if self.ran else "not-compared"
 
     @property
     def error(self) -> float:
@@ -209,14 +220,17 @@ class Within:
     @property
     def sentence(self) -> str:
         """The verdict, with the worst element."""
-        if self.failure or self.worst is None:
-            return self.failure or "it has no output of floats"
-        worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
+        if self.failure:
+            return self.failure
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = "infinite, elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
-        size = f"{size} ({worst.output!r})" if worst.overflows else size
-        not_ = "" if self.holds else "not "
-        return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
+        allowed = allowed if self.holds else f"not {allowed}"
+        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(self.differing)
+        worst = self.worst
+        if worst is None:
+            return f"{allowed}no output is of floats{others}"
+        size = "infinite" if worst.overflows else f"{worst.error:.1e} of the largest element"
+        where = f"{at(worst.length)} ({worst.element})"
+        return f"{allowed}the error of {worst.output!r} is {size}{where}{others}"
 
     def lines(self, verbose: bool = False) -> Iterator[str]:
         """The verdict for people: a line for each output, with the error at each length."""
