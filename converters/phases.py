@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import ModelProto, NodeProto
 
-from passes.choices import RuleOptions
+from passes.choices import DEFAULT_OPSET, RuleOptions
 from passes.converters.ir_version import fit
 from passes.converters.stamp import limits, newer_domains, stamp
 from passes.engine.rounds import Round
@@ -36,6 +36,13 @@ def if_needed(model: Model, asked: int | None, options: RuleOptions) -> Model | 
     return model if holds else if_asked(model, asked, options)
 
 
+def if_too_old(model: Model, asked: int | None, options: RuleOptions) -> Model | None:
+    """The model if an opset was asked for, or the element types that are asked for need a newer
+    one than it has, else None."""
+    needs = options.default_opset if options.default_opset > DEFAULT_OPSET else 0
+    return model if model.newest_opset < needs else if_needed(model, asked, options)
+
+
 def finish(round_: Round, target: int | None, options: RuleOptions) -> None:
     """Drop what was read as fixed from the outcome, and declare the opset that it is written in;
     the original stays as it is."""
@@ -50,7 +57,7 @@ def finish(round_: Round, target: int | None, options: RuleOptions) -> None:
 
 
 def at_ir_version(
-    original: ModelProto,
+    original: Model,
     proto: ModelProto,
     report: Report,
     options: RuleOptions,
@@ -62,14 +69,14 @@ def at_ir_version(
         NotProduced: it holds what that version cannot.
     """
     asked, drop = options.ir_version, options.drop_metadata
-    fitted = fit(original, proto, asked, exact=release is None, drop=drop)
+    fitted = fit(original.proto, proto, asked, exact=release is None, drop=drop)
     before, after = report.opsets
     undeclared = limits(proto, after) if after < before else []
     refused = [*fitted.refused, *(("main", "graph", "no-equivalent", one) for one in undeclared)]
     newer = newer_domains(proto, after) if after < before else ()
     report = replace(
         report,
-        ir_versions=(original.ir_version, fitted.version),
+        ir_versions=(original.proto.ir_version, fitted.version),
         records=[*report.records, *(Record.not_held(*one) for one in refused)],
         notes=[*report.notes, *fitted.notes, *newer],
     )

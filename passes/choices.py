@@ -14,6 +14,8 @@ from typing import Any, Literal
 #: The opset of what is converted where none is named, unless the model has a newer one: with its IR
 #: version, 10, every onnxruntime since 1.18 loads it and has kernels for all of its operators.
 DEFAULT_OPSET = 21
+#: That of a cast to bfloat16: about all operators take bfloat16 from here on.
+BFLOAT16_OPSET = 22
 #: The most nodes that all loops together unroll to.
 MOST_NODES = 100_000
 #: The most that moves out of one loop: 256 MiB.
@@ -64,6 +66,27 @@ class Target(StrEnum):
     scan_only = "scan-only"
 
 
+class Half(StrEnum):
+    """The element types of half precision."""
+
+    float16 = "float16"
+    bfloat16 = "bfloat16"
+
+
+class Signature(StrEnum):
+    """What a cast does to the element types of inputs and outputs of the model."""
+
+    keep = "keep"
+    cast = "cast"
+
+
+class Storage(StrEnum):
+    """The element types that weights may be stored in, to be computed with as they were."""
+
+    float16 = "float16"
+    int8 = "int8"
+
+
 class Executors(StrEnum):
     """The executors that run the models."""
 
@@ -77,6 +100,7 @@ class Assumption(StrEnum):
 
     valid_inputs = "valid-inputs"
     non_empty = "non-empty"
+    int32_inputs = "int32-inputs"
 
 
 class ProofScope(StrEnum):
@@ -117,6 +141,21 @@ LIFTED_BY: Mapping[str, Lifts] = {
     "trip-count-not-static": ({"dims": None}, {"values": None}, {"max_trips": 16}),
     "weights-differ": ({"stack_weights": True},),
 }
+
+
+@dataclass(frozen=True)
+class Retyping:
+    """The element types that a cast is to give: `to` is a `Half`, `weights` a `Storage`, each empty
+    if it is not asked for; `int32`: int64 becomes int32. `io` is a `Signature`. The nodes that
+    `keep` matches by operator, path or name stay float32, those that `half` matches do not, for
+    whatever reason."""
+
+    to: str = ""
+    io: str = Signature.keep
+    keep: tuple[str, ...] = ()
+    half: tuple[str, ...] = ()
+    weights: str = ""
+    int32: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,8 +212,16 @@ class RuleOptions:
     lacks: frozenset[str] = frozenset()
     #: Names of the constants that the main graph had.
     own_constants: frozenset[str] = frozenset()
+    #: The element types that a cast is to give.
+    retyping: Retyping | None = None
     #: Why a rule is not to rewrite a site, by rule and path: a code and a sentence.
     left_out: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def default_opset(self) -> int:
+        """The opset of what is converted where none is named, unless the model has a newer one."""
+        half = self.retyping is not None and self.retyping.to == Half.bfloat16
+        return BFLOAT16_OPSET if half else DEFAULT_OPSET
 
     def with_flags(self, flags: Iterable[Flag]) -> RuleOptions:
         """The same, with some of those on that are on or off."""
@@ -205,7 +252,8 @@ class Proving:
 @dataclass(frozen=True)
 class Verifying:
     """The way to verify. `budget` is in seconds; `executor` one of reference, onnxruntime, both;
-    `assume` are the assumptions that the rewrites made."""
+    `assume` are the assumptions that the rewrites made; `within` is the largest error that a cast
+    may have, over the largest element of an output, None if any is only reported."""
 
     executor: str = "both"
     budget: float = 60.0
@@ -213,3 +261,4 @@ class Verifying:
     inputs: str | os.PathLike[str] | None = None
     allow_unverified: bool = False
     assume: Sequence[str] = ()
+    within: float | None = None

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import onnx
 from onnx import ModelProto
 
 from passes.binding import dims, values
 from passes.binding.inputs import parsed_shape
-from passes.choices import RuleOptions, Verifying
+from passes.choices import Retyping, RuleOptions, Verifying
 from passes.commands.schedules import SCHEDULES
 from passes.engine.finish import is_given_name
 from passes.engine.outcome import Pass
@@ -25,6 +25,7 @@ from passes.ir.protos import copied
 from passes.ir.scope import walk_model
 from passes.session import Result, Session
 
+_T = TypeVar("_T")
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '
 
@@ -86,12 +87,18 @@ def assert_rewrite(
 
 
 def options_of(given: Mapping[str, Any]) -> RuleOptions:
-    """Options of rules by name; a string in place of a number, a list, yes or no is read.
+    """Options of rules by name; a string in place of a number, a list, yes or no is read, and for
+    `retyping` one as `to=float16; keep=Exp,main/*`.
 
     Raises:
         ValueError: there is no option of a name, or a string is none of its values.
     """
-    kinds = {option.name: str(option.type) for option in fields(RuleOptions)}
+    return _read_into(RuleOptions, given)
+
+
+def _read_into(declared: type[_T], given: Mapping[str, Any]) -> _T:
+    """The options of a class. Raises what `options_of` raises."""
+    kinds = {option.name: str(option.type) for option in fields(declared)}  # type: ignore[arg-type]
     read = dict(given)
     for name, value in given.items():
         if name not in kinds:
@@ -102,7 +109,12 @@ def options_of(given: Mapping[str, Any]) -> RuleOptions:
                 read[name] = read_string(value)
             except (KeyError, ValueError):
                 raise ValueError(f"{name} is {value!r}, not {kind}") from None
-    return RuleOptions(**read)
+    return declared(**read)
+
+
+def _retyping(text: str) -> Retyping:
+    entries = (entry.partition("=") for entry in text.split(";"))
+    return _read_into(Retyping, {name.strip(): value.strip() for name, _, value in entries})
 
 
 def _entries(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], dict[str, Any]]:
@@ -116,6 +128,7 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "int | None": _NUMBER,
     "bool": ("yes or no", {"yes": True, "no": False}.__getitem__),
     "tuple[str, ...]": ("a list", lambda text: tuple(filter(None, text.split(",")))),
+    "Retyping | None": ("NAME=VALUE; ...", _retyping),
     "Mapping[str, int | str]": ("NAME=SIZE; ...", _entries(dims.parsed)),
     "Mapping[str, tuple[int | None, ...]]": ("NAME=SIZE,SIZE; ...", _entries(parsed_shape)),
     "Mapping[str, Any]": ("NAME=VALUE; ...", _entries(values.parsed)),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from passes.converters import phases as converting
 from passes.engine.schedules import Phase, Schedule
+from passes.precision import casting
 from passes.rules.inline_function import chosen as inlining
 
 
@@ -67,6 +68,12 @@ _ALL = (
         (_INLINE, _CONVERT),
         accept=inlining.check_named,
         deliver=converting.at_ir_version,
+    ),
+    # the cast itself is no rule: it gives types to all values at once
+    Schedule(
+        "cast",
+        (_INLINE, replace(UPGRADE, start=converting.if_too_old)),
+        deliver=casting.deliver,
     ),
     Schedule("lower", (_FIRST, _alone("lower-scan"))),
     Schedule("raise", (_FIRST, _RAISE), aims=("count-loop", "raise-loop")),

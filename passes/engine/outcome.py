@@ -137,7 +137,7 @@ class Pass:
                 rounds = rewrite(start, steps, asked, options, clean)
                 proto = rounds[-1].proto if rounds else start.proto
                 proto = model.proto if proto is start.proto else proto
-                return self._finished(original, model, found, rounds, proto, left_out)
+                return self._finished(original, model, found, rounds, proto, options)
             except Invalidated as error:
                 what = "the model is invalid after this rewrite"
                 more = {one.site: (INVALID, f"{what}: {why}") for one, why in error.rewrites}
@@ -165,7 +165,7 @@ class Pass:
         found: Survey,
         rounds: Sequence[Round],
         proto: ModelProto,
-        left_out: LeftOut,
+        options: RuleOptions,
     ) -> Outcome:
         """Return the outcome of the rounds, without what nothing reads any more, and checked.
 
@@ -193,9 +193,7 @@ class Pass:
             if not quick or any(rewrite.renews for rewrite in rewrites):
                 name_nodes(proto, model.proto, rounds)
         if self.schedule.deliver:
-            proto, report = self.schedule.deliver(
-                original.proto, proto, report, self.options, self.release
-            )
+            proto, report = self.schedule.deliver(original, proto, report, options, self.release)
         if proto is original.proto:
             return Outcome(proto, rounds, report)
         after = after if after.proto is proto else Model(proto)
@@ -208,7 +206,7 @@ class Pass:
         if not sentence:
             return Outcome(proto, rounds, report)
         blame = blamed(rounds, lambda one: form_objection(one) or full_objection(Model(one)))
-        if any(one.site not in left_out for one, _ in blame):
+        if any(one.site not in options.left_out for one, _ in blame):
             raise Invalidated(blame)
         raise NotProduced.since(f"the outcome is no valid ONNX model: {sentence}", report)
 

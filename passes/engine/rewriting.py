@@ -55,7 +55,7 @@ def rewrite(
             start = phase.start(model, asked, options) if phase.start else model
             if start is None:
                 continue
-            target = target_opset(model, asked) if phase.converts else None
+            target = target_opset(model, asked, options.default_opset) if phase.converts else None
             rules = [rule_named(name) for name in phase.rules]
             rounds += Engine(rules, target, options, clean).fixpoint(start)
             last = rounds[-1]

@@ -27,7 +27,7 @@ Finish = Callable[[Round, int | None, RuleOptions], None]
 Accept = Callable[[Model, int | None, Release | None, RuleOptions], None]
 #: The outcome as it is to be written, and its report, given the original, and both as they are.
 Deliver = Callable[
-    [ModelProto, ModelProto, Report, RuleOptions, Release | None], tuple[ModelProto, Report]
+    [Model, ModelProto, Report, RuleOptions, Release | None], tuple[ModelProto, Report]
 ]
 
 

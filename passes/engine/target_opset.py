@@ -18,9 +18,9 @@ class TooNew(PassesError):
     """The model is newer than what was requested, and the command does not go down."""
 
 
-def target_opset(model: Model, asked: int | None) -> int:
+def target_opset(model: Model, asked: int | None, default: int = DEFAULT_OPSET) -> int:
     """The opset to convert to: the requested one, else none older than the model's."""
-    return max(DEFAULT_OPSET, model.newest_opset) if asked is None else asked
+    return max(default, model.newest_opset) if asked is None else asked
 
 
 def loadable(model: Model, asked: int | None, release: Release | None) -> int | None:

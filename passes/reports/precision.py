@@ -20,8 +20,8 @@ class Kept:
 @dataclass(frozen=True)
 class Casting:
     """What a cast changed: the element types, as `float` and `float16`; how many values of the
-    first type have the second one now, and how many there were; the same of the bytes of weights;
-    how many Casts were written; what keeps its type, and why."""
+    first type have the second one now, and how many there were; the bytes of the weights of the
+    first type, before and after; how many Casts were written; what keeps its type, and why."""
 
     before: str
     after: str
@@ -29,6 +29,11 @@ class Casting:
     weights: tuple[int, int] = (0, 0)
     casts: int = 0
     kept: Sequence[Kept] = ()
+
+    @property
+    def changes(self) -> bool:
+        """True if a value or weight has another type."""
+        return self.values[0] > 0 or self.weights[0] != self.weights[1]
 
 
 @dataclass(frozen=True)

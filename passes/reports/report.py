@@ -16,6 +16,7 @@ from passes.ir.purposes import Extra
 from passes.ir.site import TOO_OLD
 from passes.reports.json_values import document
 from passes.reports.measured import Measured
+from passes.reports.precision import Casting, Within
 from passes.reports.proof import Proof
 from passes.reports.words import and_more
 from passes.rule import Edit
@@ -284,8 +285,9 @@ class Report:
     `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
-    target, looked for under --strict; `measured`: its time, if that was asked for; `spent`: how
-    long the command took; `advice`: what to do next, the most valuable first.
+    target, looked for under --strict; `measured`: its time, if that was asked for; `casts`: what
+    became of its element types; `within`: how far it is off since, None if that was not executed;
+    `spent`: how long the command took; `advice`: what to do next, the most valuable first.
     """
 
     command: str
@@ -302,6 +304,8 @@ class Report:
     findings: Sequence[Finding] = ()
     proof: Proof | None = None
     measured: Measured | None = None
+    casts: Sequence[Casting] = ()
+    within: Within | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
     advice: Sequence[Advice] = ()
 
@@ -344,6 +348,7 @@ class Report:
         versions = (self.opsets, self.ir_versions)
         same = all(before == after for before, after in versions)
         same = same and self.sizes[0] == self.sizes[1] and not self.bound
+        same = same and not any(one.changes for one in self.casts)
         return same and not self.records and not self.failure
 
     @property

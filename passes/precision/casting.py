@@ -1,0 +1,110 @@
+"""Gives the values of a model the element types that are asked for: what the command `cast` does
+after its model is converted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from onnx import ModelProto, TensorProto
+
+from passes.choices import Half, Retyping, RuleOptions, Signature
+from passes.engine.outcome import LeftOut
+from passes.errors import NotProduced
+from passes.ir.model import Model
+from passes.onnxruntime.releases import Release
+from passes.precision.flow import Flow, Step
+from passes.precision.narrowing import Decision, Narrowing, decide
+from passes.precision.seeds import Reason, Seeds
+from passes.precision.written import written
+from passes.reports.precision import Casting, Kept
+from passes.reports.report import Record, Report, Size
+
+#: The element type of each kind of half precision.
+_HALVES = {Half.float16: TensorProto.FLOAT16, Half.bfloat16: TensorProto.BFLOAT16}
+#: The opset from which Loop, Scan and If take bfloat16.
+_BODIES_TAKE_BFLOAT16 = 16
+
+
+class NotCast(Exception):
+    """A model cannot have the element types that are asked for: the path of a node or value, its
+    operator, a code and a sentence."""
+
+    def __init__(self, path: str, op: str, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.path, self.op, self.code, self.sentence = path, op, code, sentence
+
+
+def deliver(
+    original: Model,
+    proto: ModelProto,
+    report: Report,
+    options: RuleOptions,
+    release: Release | None,
+) -> tuple[ModelProto, Report]:
+    """Return the outcome with the element types that are asked for, and the report on what became
+    of them; the outcome as it is if no value or weight gets another type.
+
+    Raises:
+        NotProduced: it cannot have them.
+    """
+    model, retyping = Model(proto, original.path), options.retyping or Retyping()
+    try:
+        retyped, casts = cast(model, retyping, options.left_out)
+    except NotCast as error:
+        refused = Record("cast", error.path, error.op, "refused", "", error.code, error.sentence)
+        report = replace(report, records=[*report.records, refused])
+        raise NotProduced(report.refusal, report) from error
+    report = replace(report, casts=casts)
+    if not any(one.changes for one in casts):
+        return proto, report
+    return retyped, replace(report, sizes=(report.sizes[0], Size.of(Model(retyped))))
+
+
+def cast(model: Model, retyping: Retyping, left_out: LeftOut) -> tuple[ModelProto, list[Casting]]:
+    """Return a model, which has no functions, with the element types that are asked for, and what
+    became of each of them. The nodes that are left out, by `cast` and path, keep theirs.
+
+    Raises:
+        NotCast: it cannot have them.
+    """
+    casts: list[Casting] = []
+    if retyping.to:
+        half = _HALVES[Half(retyping.to)]
+        if half == TensorProto.BFLOAT16 and model.opset() < _BODIES_TAKE_BFLOAT16:
+            sentence = f"Loop, Scan and If take no bfloat16 below opset {_BODIES_TAKE_BFLOAT16}"
+            raise NotCast(
+                "main", "graph", "opset", f"{sentence}, and the model is at {model.opset()}"
+            )
+        flow = Flow.of(model)
+        seeds = Seeds()
+        for step in flow.steps:
+            why = left_out.get(("cast", flow.place(step).path))
+            if why is not None:
+                seeds.steps[step.number] = Reason(*why)
+        stays = retyping.io == Signature.keep
+        change = Narrowing(TensorProto.FLOAT, half)
+        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        casts.append(one)
+    return model.proto, casts
+
+
+def _narrowed(model: Model, decision: Decision) -> tuple[Model, Casting]:
+    """The model with the types of a decision, and what it changed."""
+    made, flow = written(decision), decision.flow
+    groups: dict[Reason, list[Step]] = {}
+    for step, reason in decision.kept():
+        groups.setdefault(reason, []).append(step)
+    kept = [
+        Kept(
+            reason.code,
+            reason.sentence,
+            [flow.place(step).path for step in steps],
+            Counter(step.op for step in steps),
+        )
+        for reason, steps in groups.items()
+    ]
+    names = decision.change.names
+    return Model(made.proto, model.path), Casting(
+        *names, made.values, made.weights, made.casts, kept
+    )
