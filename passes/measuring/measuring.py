@@ -74,7 +74,7 @@ def measure_models(models: Sequence[Model], settings: Settings) -> Measured:
             near = nearest(name, installed())
             raise UnknownRuntime(f"{name} is no runtime that is installed; {near}")
     drawer = Drawer(tuple(signature_inputs(first.proto.graph)), settings.seed, model_hints(first))
-    length = length_symbol(first, drawer.symbols())
+    length = _length(first, drawer.symbols())
     points = _points(drawer, length, settings)
     fed = list(_fed(first, drawer, points, settings))
     kinds = [(name, count) for name in names for count in _threads(name, settings.threads)]
@@ -118,7 +118,7 @@ def _trip_counts(model: Model) -> Iterator[TripCount]:
             yield TripCount(Site.at(model, place), form)
 
 
-def length_symbol(model: Model, free: Sequence[str]) -> str:
+def _length(model: Model, free: Sequence[str]) -> str:
     """The first free symbol that the trip count of a loop depends on; where that is unknown, the
     one of the fewest inputs, for more have a batch; empty if there is none, or no loop."""
     counts = [trips.size for trips in _trip_counts(model)]
@@ -162,13 +162,11 @@ def _fed(
         for sizes in points:
             places = tuple((place, sizes[name]) for place, name in enumerate(drawer.symbols()))
             plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
-            drawer, feeds = inputs_taken(model, drawer, plan, executor)
+            drawer, feeds = _taken(model, drawer, plan, executor)
             yield feeds
 
 
-def inputs_taken(
-    model: Model, drawer: Drawer, plan: Plan, executor: Executor
-) -> tuple[Drawer, Feeds]:
+def _taken(model: Model, drawer: Drawer, plan: Plan, executor: Executor) -> tuple[Drawer, Feeds]:
     """Inputs that an executor runs the model on, and the drawer with what the model taught.
 
     Raises:
