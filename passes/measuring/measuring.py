@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from itertools import product
 
-from passes.analysis.trip_count.trip_count import TripCount
-from passes.errors import BadModel, ChosenByCaller, DoesNotFit, nearest
+from passes.errors import DoesNotFit, nearest
 from passes.ir.external_data import external_files
 from passes.ir.model import Model
-from passes.ir.places import is_loop
-from passes.ir.scope import walk_model
-from passes.loops.form import LoopForm
-from passes.measuring.in_use import in_use
 from passes.reports.measured import Measured, Row, Timing
-from passes.rule import Site
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.executor import CannotRun, Ended, Executor, Feeds
-from passes.verify.inputs.dims import declared
-from passes.verify.inputs.drawer import CannotDraw, Drawer
+from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
-from passes.verify.inputs.lessons import Lessons
-from passes.verify.inputs.plans import ATTEMPTS, Plan
+from passes.verify.inputs.lengths import length_of, taken, trip_counts
+from passes.verify.inputs.plans import Plan
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.runtimes.executors import UnknownRuntime, modules
@@ -36,8 +29,6 @@ ONNXRUNTIME = "onnxruntime"
 LENGTHS = (16, 64, 256, 1024)
 #: Rounds in which each model is called in turn, the seconds of a turn, and of the shortest one.
 _ROUNDS, _TURN, _SHORTEST = 7, 0.05, 1e-6
-#: Seconds to learn which inputs a model takes.
-_LEARNING = 10.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ def measure_models(models: Sequence[Model], settings: Settings) -> Measured:
             near = nearest(name, installed())
             raise UnknownRuntime(f"{name} is no runtime that is installed; {near}")
     drawer = Drawer(tuple(signature_inputs(first.proto.graph)), settings.seed, model_hints(first))
-    length = _length(first, drawer.symbols())
+    length = length_of(first, drawer.symbols())
     points = _points(drawer, length, settings)
     fed = list(_fed(first, drawer, points, settings))
     kinds = [(name, count) for name in names for count in _threads(name, settings.threads)]
@@ -104,29 +95,6 @@ def _size(model: Model) -> int:
     folder = model.base_dir
     files = [] if folder is None else external_files(model.proto, folder)
     return model.proto.ByteSize() + sum(os.path.getsize(file) for file in files)
-
-
-def _trip_counts(model: Model) -> Iterator[TripCount]:
-    """The trip counts of the loops in the main graph."""
-    opset = model.opset()
-    for place in walk_model(model.proto):
-        if is_loop(place.node) and place.scope.outer is None:
-            try:
-                form = LoopForm.from_node(place.node, opset)
-            except (BadModel, ChosenByCaller):
-                continue
-            yield TripCount(Site.at(model, place), form)
-
-
-def _length(model: Model, free: Sequence[str]) -> str:
-    """The first free symbol that the trip count of a loop depends on; where that is unknown, the
-    one of the fewest inputs, for more have a batch; empty if there is none, or no loop."""
-    counts = [trips.size for trips in _trip_counts(model)]
-    named = [str(atom) for count in counts for atom, _ in count.terms]
-    if any(count.number is None for count in counts):
-        shapes = [declared(value.type) or () for value in signature_inputs(model.proto.graph)]
-        named += sorted(free, key=lambda name: sum(name in shape for shape in shapes))
-    return next((name for name in named if name in free), "")
 
 
 def _points(drawer: Drawer, length: str, settings: Settings) -> list[dict[str, int]]:
@@ -162,30 +130,8 @@ def _fed(
         for sizes in points:
             places = tuple((place, sizes[name]) for place, name in enumerate(drawer.symbols()))
             plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
-            drawer, feeds = _taken(model, drawer, plan, executor)
+            drawer, feeds, _ = taken(model, drawer, plan, executor)
             yield feeds
-
-
-def _taken(model: Model, drawer: Drawer, plan: Plan, executor: Executor) -> tuple[Drawer, Feeds]:
-    """Inputs that an executor runs the model on, and the drawer with what the model taught.
-
-    Raises:
-        DoesNotFit: none are found.
-    """
-    why = ""
-    for attempt in range(len(ATTEMPTS)):
-        try:
-            feeds = in_use(model, drawer.case(plan, attempt).feeds)
-            executor.run(model.proto, feeds, base_dir=model.base_dir, timeout=_LEARNING)
-            return drawer, feeds
-        except (Ended, CannotDraw) as error:
-            why = why or f"{error}"
-        if not attempt and drawer.needs is None:
-            reference = ReferenceExecutor()
-            lessons = Lessons(model.proto, drawer, reference, model.base_dir, _LEARNING)
-            with suppress(TimeoutError):
-                drawer = replace(drawer, needs=lessons.learn(time.monotonic() + _LEARNING))
-    raise DoesNotFit(f"no inputs are found that the model takes ({why}); --inputs gives some")
 
 
 def _measured(
@@ -203,7 +149,7 @@ def _measured(
         ]
         for sizes, feeds in points:
             timings = _timings(models, processes, feeds, budget)
-            trips = [trip.static for trip in _trip_counts(_bound(models[0], sizes))]
+            trips = [trip.static for trip in trip_counts(_bound(models[0], sizes))]
             known = [count for count in trips if count is not None]
             iterations = sum(known) if known and len(known) == len(trips) else None
             yield Row(name, _version(processes[0]), threads, sizes, iterations, timings)

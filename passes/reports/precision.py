@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
+
+from passes.errors import count
+
+#: Lines of a short report for outputs, and for values.
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -39,33 +45,63 @@ class Casting:
 @dataclass(frozen=True)
 class OutputError:
     """How far an output is off at one length: `error` is its largest difference over its largest
-    element before; the `worst` element, its value before (`was`) and after (`now`). `unsure` is the
-    error of the original itself under other roundings. `length` is None where none is free."""
+    element before, or the difference itself if all of these are 0; the `worst` element, its value
+    before (`was`) and after (`now`, None if it is not finite).
+
+    `overflows` are elements that are finite before, and not after: `error` leaves them out.
+    Elements that are not finite before have no error. `unsure` is the error of the original itself
+    under other roundings: what is not above is none. `length` is None if none is free.
+    """
 
     output: str
     length: int | None
     error: float
     worst: tuple[int, ...] = ()
     was: float = 0.0
-    now: float = 0.0
+    now: float | None = 0.0
     unsure: float = 0.0
+    overflows: int = 0
+
+    @property
+    def counted(self) -> float:
+        """The error, infinite if elements overflow, 0 if the original is as unsure."""
+        if self.overflows:
+            return inf
+        return self.error if self.error > self.unsure else 0.0
+
+    @property
+    def element(self) -> str:
+        """The worst element, with both values."""
+        now = "not finite" if self.now is None else f"{self.now:.6g}"
+        return f"{list(self.worst) if self.worst else 'the element'}: {now}, was {self.was:.6g}"
+
+    def __str__(self) -> str:
+        overflows = f", {count(self.overflows, 'element')} overflow" if self.overflows else ""
+        return f"{self.error:.1e}{overflows}{at(self.length)}"
 
 
 @dataclass(frozen=True)
 class Differing:
     """Discrete results that differ: of an output of integers or bools, of the trip count of a loop
-    or of the branch of an If; how many of how many."""
+    or of the branch of an If; how many of how many, and how many under other roundings of the
+    original (`unsure`)."""
 
     what: str
     length: int | None
     different: int
     total: int
+    unsure: int = 0
+
+    def __str__(self) -> str:
+        unsure = f" ({self.unsure} under other roundings of the original)" if self.unsure else ""
+        return f"{self.what}: {self.different} of {self.total} differ{at(self.length)}{unsure}"
 
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The largest and the smallest nonzero magnitude that a value of the new type took, at the path
-    of its node, and what the type holds; `overflows` and `underflows` count elements."""
+    """The largest and the smallest nonzero magnitude that a value of the new type took before it
+    was rounded, at the path of its node; `overflows` and `underflows` count the elements that the
+    type made infinite and zero."""
 
     path: str
     largest: float
@@ -73,13 +109,24 @@ class ValueRange:
     overflows: int = 0
     underflows: int = 0
 
+    def __str__(self) -> str:
+        parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
+        parts += [f"{count(self.overflows, 'element')} overflow"] if self.overflows else []
+        parts += [f"{count(self.underflows, 'element')} become 0"] if self.underflows else []
+        return f"{self.path}: {', '.join(parts)}"
+
 
 @dataclass(frozen=True)
 class Within:
     """The verdict on a model whose floats may differ: `bound` is the error that was allowed, None
-    if any is reported. `inputs` describes what was fed, `executor` how it was executed; `loads` is
-    empty if onnxruntime runs the outcome, else the reason. `grows` are outputs of which the error
-    grows by more than twice for each eight times the length."""
+    if any is reported. `failure`: why there are no errors; empty if there are.
+
+    `inputs` describes what was fed, `executor` how it was executed; `loads` is empty if onnxruntime
+    runs the outcome, else the reason. `ranges` are the values that overflow or become 0, the worst
+    first, and the largest one. `grows` are outputs of which the error grows by more than twice for
+    each eight times the length. `not_run` are lengths, with the reason; `raised` the nodes that are
+    in float32 for the sake of the bound.
+    """
 
     bound: float | None
     errors: Sequence[OutputError] = ()
@@ -91,8 +138,57 @@ class Within:
     loads: str = ""
     not_run: Sequence[str] = ()
     raised: Sequence[str] = ()
+    failure: str = ""
 
     @property
     def error(self) -> float:
-        """The largest error of all outputs and lengths."""
-        return max((one.error for one in self.errors), default=0.0)
+        """The largest error of all outputs and lengths; infinite if an element overflows, or there
+        are no errors for a reason."""
+        return inf if self.failure else max((one.counted for one in self.errors), default=0.0)
+
+    @property
+    def worst(self) -> OutputError | None:
+        """The output and length of the largest error."""
+        return max(self.errors, key=lambda one: (one.counted, one.error), default=None)
+
+    @property
+    def holds(self) -> bool:
+        """True if the error is allowed."""
+        return not self.failure and (self.bound is None or self.error <= self.bound)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, with the worst element."""
+        if self.failure or self.worst is None:
+            return self.failure or "it has no output of floats"
+        worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
+        allowed = "" if self.bound is None else f"within {self.bound:g}: "
+        size = "infinite, elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
+        size = f"{size} ({worst.output!r})" if worst.overflows else size
+        not_ = "" if self.holds else "not "
+        return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
+
+    def lines(self, verbose: bool = False) -> Iterator[str]:
+        """The verdict for people: a line for each output, with the error at each length."""
+        yield self.sentence
+        outputs = dict.fromkeys(one.output for one in self.errors)
+        for name in outputs if verbose or len(outputs) <= _FEW else ():
+            errors = [one for one in self.errors if one.output == name]
+            grows = "; grows with the length" if name in self.grows else ""
+            yield f"        {name}: {', '.join(map(str, errors))}{grows}"
+        if len(outputs) > _FEW and not verbose and self.grows:
+            yield f"        grows with the length: {', '.join(self.grows)}"
+        parts = [*self.differing, *(self.ranges if verbose else self.ranges[:_FEW])]
+        yield from (f"        {one}" for one in parts)
+        if self.inputs:
+            yield f"        {self.executor}; {self.inputs}"
+        yield from (f"        not run: {one}" for one in self.not_run)
+        if self.loads:
+            yield f"        onnxruntime: {self.loads}"
+        if self.raised:
+            yield f"        in float32 for the error: {', '.join(self.raised)}"
+
+
+def at(length: int | None) -> str:
+    """Where a length is."""
+    return "" if length is None else f" at {length}"

@@ -87,7 +87,8 @@ class Outcome:
     recurrent operator read no element, as over no time steps; `misfed`: the body of one that ran
     none declares other sizes than it is fed or would give; `undeclared`: one that ran changed the
     size of a state from or to one that its body rules out, or collects what it declares otherwise;
-    `reached` is what Ifs, loops and masks did; the reference executor reports it.
+    `reached` is what Ifs, loops and masks did, `decided` the trip count of a loop, or 1 or 0 for
+    the branch of an If, for each time that it ran; the reference executor reports them.
     """
 
     outputs: dict[str, Value]
@@ -99,6 +100,7 @@ class Outcome:
     misfed: bool = False
     undeclared: bool = False
     reached: frozenset[Event] = frozenset()
+    decided: Mapping[Key, Sequence[int]] = field(default_factory=dict)
 
 
 class Executor(Protocol):

@@ -120,7 +120,7 @@ def test_without_time_each_model_is_called_all_the_same() -> None:
 
 def test_an_outcome_that_cannot_be_measured_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr("passes.measuring.measuring.ATTEMPTS", ())
+    monkeypatch.setattr("passes.verify.inputs.lengths.ATTEMPTS", ())
     given = ("optimize", "sum.onnx", "--dim", "T=2", "-o", "new.onnx", "--no-verify")
     code, said, _ = run(*given, "--measure")
     assert code == DONE

@@ -122,6 +122,7 @@ class ReferenceExecutor:
             machine.misfed,
             machine.undeclared,
             frozenset(machine.reached),
+            machine.decided,
         )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:

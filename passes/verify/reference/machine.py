@@ -11,6 +11,7 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto
 
+from passes.ir.places import Key
 from passes.verify.executor import Array, Event, TookTooLong, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.library import Library
@@ -75,6 +76,8 @@ class Machine:
     undeclared: bool = False
     #: What nodes with bodies did.
     reached: set[Event] = field(default_factory=set)
+    #: The trip counts of loops and the branches of Ifs, in the order of their runs.
+    decided: dict[Key, list[int]] = field(default_factory=dict)
     #: Random draws so far.
     draws: int = 0
     #: What perturbs the arithmetic of this run, if anything.
@@ -101,6 +104,7 @@ class Machine:
         self.idle = self.idle_scan = self.idle_cell = False
         self.misfed = self.undeclared = False
         self.reached = set()
+        self.decided = {}
         self.draws = 0
 
     def tick(self) -> None:

@@ -34,8 +34,14 @@ class Holder:
         if self.key is not None:
             self.machine.reached.add((self.key, what))
 
+    def decided(self, number: int) -> None:
+        """Note a trip count, or a branch."""
+        if self.key is not None:
+            self.machine.decided.setdefault(self.key, []).append(number)
+
     def ran(self, trips: int) -> None:
         """Note the trip count of a loop."""
+        self.decided(trips)
         self.did("0" if not trips else "1" if trips == 1 else "more")
 
     def graph(self, name: str) -> GraphProto:

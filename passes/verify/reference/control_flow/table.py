@@ -30,6 +30,7 @@ class If(Holder):
         """Returns the outputs of the branch taken; raises `ModelFailed` for a bad `cond`."""
         taken = self.flag(operands[0], "cond")
         self.did("true" if taken else "false")
+        self.decided(int(taken))
         branch = self.branches[taken]
         results = branch.call(branch.bind(frame), frame)
         if len(results) < len(self.node.output):

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from passes.ir.model import Model
-from passes.measuring.in_use import in_use
+from passes.verify.inputs.in_use import in_use
 from passes.measuring.measuring import Settings, _fed
 from passes.types.signature import inputs
 from passes.verify.inputs.drawer import Drawer
