@@ -22,7 +22,7 @@ from benchmarks.loops_of_floats import Case, exported, golden
 from benchmarks.peers import CASTS, Failed, cast_by
 from benchmarks.rounded import rounded
 from passes.errors import PassesError
-from passes.verify.executor import Ended, Feeds, Value
+from passes.verify.executor import Ended, Value
 from passes.verify.installed import OnnxRuntimeExecutor
 
 _OURS = "passes cast"

@@ -15,12 +15,12 @@ from onnx import ModelProto, TensorProto
 from passes.errors import DoesNotFit
 from passes.ir.model import Model
 from passes.ir.scope import holds_graphs
-from passes.measuring.measuring import inputs_taken, length_symbol
 from passes.precision.flow import Flow
 from passes.types.signature import inputs
 from passes.verify.executor import Feeds
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
+from passes.verify.inputs.lengths import length_of, taken
 from passes.verify.inputs.plans import Plan
 from passes.verify.installed import OnnxRuntimeExecutor
 
@@ -29,7 +29,7 @@ _GOLDEN = Path(__file__).parent.parent / "golden_models"
 LENGTHS, DRAWS = (1, 16, 128, 1024), 3
 #: The other free sizes.
 _OTHER = 2
-#: What inputs are called that an exporter stored, or of a model that takes any number of iterations.
+#: What the length of inputs is called if it cannot be chosen, or an exporter stored them.
 STORED = "stored"
 
 
@@ -95,13 +95,13 @@ def _stored(path: Path, model: ModelProto) -> Iterator[Fed]:
 
 
 def _drawn(model: Model, executor: OnnxRuntimeExecutor) -> Iterator[Fed]:
-    """Inputs of each length that the model takes: of the symbol that the trip count depends on, or,
-    if that is unknown, of all free sizes. Without free sizes, inputs of the sizes that there are."""
+    """Inputs of each length that the model takes: the size that the trip count depends on, or, if
+    that is unknown, all free sizes. Without free sizes, inputs of the sizes that there are."""
     unfit = set[int]()
     for draw in range(DRAWS):
         drawer = Drawer(tuple(inputs(model.proto.graph)), draw, model_hints(model))
         free = drawer.symbols()
-        length = length_symbol(model, free)
+        length = length_of(model, free)
         for count in LENGTHS if free else (0,):
             if count in unfit:
                 continue
@@ -109,7 +109,7 @@ def _drawn(model: Model, executor: OnnxRuntimeExecutor) -> Iterator[Fed]:
             places = tuple((place, sizes[name]) for place, name in enumerate(free))
             plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
             try:
-                drawer, feeds = inputs_taken(model, drawer, plan, executor)
+                drawer, feeds, _ = taken(model, drawer, plan, executor)
             except DoesNotFit:
                 unfit.add(count)
                 continue
