@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from passes.choices import DEFAULT_OPSET
     from passes.commands.functions import (
         bisect,
+        cast,
         check_target,
         close,
         compare,
@@ -87,6 +88,7 @@ __all__ = [
     "Result",
     "Site",
     "bisect",
+    "cast",
     "check_target",
     "close",
     "compare",

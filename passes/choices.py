@@ -148,7 +148,8 @@ class Retyping:
     """The element types that a cast is to give: `to` is a `Half`, `weights` a `Storage`, each empty
     if it is not asked for; `int32`: int64 becomes int32. `io` is a `Signature`. The nodes that
     `keep` matches by operator, path or name stay float32, those that `half` matches do not, for
-    whatever reason."""
+    whatever reason. `max_error` is the largest error that an output may have, over its largest
+    element, None if it is only reported."""
 
     to: str = ""
     io: str = Signature.keep
@@ -156,6 +157,7 @@ class Retyping:
     half: tuple[str, ...] = ()
     weights: str = ""
     int32: bool = False
+    max_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -252,8 +254,7 @@ class Proving:
 @dataclass(frozen=True)
 class Verifying:
     """The way to verify. `budget` is in seconds; `executor` one of reference, onnxruntime, both;
-    `assume` are the assumptions that the rewrites made; `within` is the largest error that a cast
-    may have, over the largest element of an output, None if any is only reported."""
+    `assume` are the assumptions that the rewrites made; `within` is the `max_error` of a cast."""
 
     executor: str = "both"
     budget: float = 60.0

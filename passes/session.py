@@ -15,9 +15,9 @@ from onnx import ModelProto
 
 from passes.binding.bound import Bound
 from passes.check import Survey, check, load_checked
-from passes.choices import Proving, Verifying
+from passes.choices import Proving, RuleOptions, Verifying
 from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
-from passes.errors import NotProduced
+from passes.errors import NotProduced, WrongUsage
 from passes.ir.model import Model
 from passes.ir.protos import collector_held_back
 from passes.ir.save import save
@@ -65,10 +65,15 @@ def loaded(source: Source) -> tuple[Model, Survey]:
     return load_checked(Model(source.model, path))
 
 
+class CannotProve(WrongUsage):
+    """A proof is asked for, and the outcome is not to be equal to the model."""
+
+
 @dataclass(frozen=True)
 class Session:
     """Passes over one model, each on the outcome of the one before; the last outcome is verified
-    against the model, and each rewrite in its region.
+    against the model, and each rewrite in its region. A cast is judged against what it was given,
+    and the passes after it are verified against its outcome.
 
     `verifying`: how, None if it is not; `proving`: how to prove the outcome, if that is asked for,
     once for each command that asks. `dims`, and what any of the passes binds, are bound from the
@@ -95,6 +100,7 @@ class Session:
 
         Raises:
             UnknownRelease: one is for a release of onnxruntime that is not known.
+            CannotProve: a proof is asked for, and one of them casts.
         """
         first = commands[0]
         passes = []
@@ -102,6 +108,8 @@ class Session:
             target, release = one.asked()
             passes.append(Pass(one.schedule, target, one.for_rules(), release))
         proving = [asked for one in commands if (asked := one.proving()) is not None]
+        if proving and any(one.casts for one in passes):
+            raise CannotProve("a cast changes what the model computes, so that nothing is proven")
         say = first.progress or (lambda what: None)
         return cls(passes, first.verifying(), proving, say, dims or {}, lenient)
 
@@ -127,13 +135,44 @@ class Session:
             NoRuntime: the runtime that is to execute the outcome, too, is not installed.
         """
         started = time.monotonic()
-        first, options = self.passes[0], [one.options for one in self.passes]
-        proofs = Proofs(self.proving, options)
+        for one in self.passes:
+            one.check()
+        self.say("loading")
         with self._undisturbed():
-            self.say("loading")
-            for one in self.passes:
-                one.check()
-            original, survey = loaded(source)
+            model, survey = loaded(source)
+        options = [one.options for one in self.passes]
+        results: list[Result] = []
+        for part in self._parts():
+            if results:
+                model = Model(results[-1].model, model.path)
+                survey, options, started = check(model), [], time.monotonic()
+            done = [one.report for one in results]
+            try:
+                results.append(part._run(model, survey, options, started))
+            except NotProduced as error:
+                error.report = Report.joined([*done, error.report])
+                raise
+        return replace(results[-1], report=Report.joined([one.report for one in results]))
+
+    def _parts(self) -> Iterator[Session]:
+        """Sessions that run one after the other: each but the last one ends with a cast. What binds
+        or describes inputs is of the first one."""
+        part, passes = self, list[Pass]()
+        for number, one in enumerate(self.passes, 1):
+            passes.append(one)
+            if one.casts or number == len(self.passes):
+                yield replace(part, passes=passes)
+                how = self.verifying and replace(self.verifying, inputs=None)
+                part, passes = replace(part, dims={}, verifying=how), []
+
+    def _run(
+        self, original: Model, survey: Survey, options: Sequence[RuleOptions], started: float
+    ) -> Result:
+        """Take a model through passes of which only the last one may cast; `options` are those that
+        bind its inputs. Raises what `run` raises."""
+        first = self.passes[0]
+        proofs = Proofs(self.proving, [one.options for one in self.passes])
+        with self._undisturbed():
             first.accept(original)
             bound = Bound.of(original, options, self.dims, lenient=self.lenient)
             proofs.refuse_to_certify(bound=bool(bound.binding))
@@ -155,23 +194,26 @@ class Session:
                     self.say("rewriting")
                     outcomes.append(one.outcome(before, model, found, left_out))
                 made = Outcome.joined(outcomes)
-                proto, given = bound.sized(made.proto)
+                equal, given = bound.sized(made.equal)
+                proto = equal if made.uncast is None else bound.sized(made.proto)[0]
             spent = Spent(loading, round(_since(started) - loading, 3), made.seconds)
             report = replace(made.report, bound=bound.described(given), spent=spent)
             if proto is original.proto:
                 return Result(proto, report, original.base_dir)
-            attempt = proofs.attempt(given, proto, self.say)
+            attempt = proofs.attempt(given, equal, self.say)
             if attempt is not None:
                 report = replace(report, proof=attempt.proof)
             if self.verifying is not None:
                 from passes.verify.rewrites.judged import verified
 
-                made = replace(made, proto=proto, report=report)
                 sought = proofs.cases(given, attempt, self.verifying.seed)
+                how = self.verifying
                 try:
-                    report = verified(
-                        given, made, self.passes, self.verifying, sought, bound, known, self.say
-                    )
+                    if equal is not original.proto:
+                        made = replace(made, proto=equal, report=report)
+                        report = verified(
+                            given, made, self.passes, how, sought, bound, known, self.say
+                        )
                 except LeaveOut as more:
                     left_out = {**left_out, **more.sites}
                     continue

@@ -126,6 +126,7 @@ _NUMBER = ("a whole number", int)
 _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "int": _NUMBER,
     "int | None": _NUMBER,
+    "float | None": ("a number", float),
     "bool": ("yes or no", {"yes": True, "no": False}.__getitem__),
     "tuple[str, ...]": ("a list", lambda text: tuple(filter(None, text.split(",")))),
     "Retyping | None": ("NAME=VALUE; ...", _retyping),

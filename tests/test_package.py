@@ -27,7 +27,7 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
-    *("Result", "Site", "bisect", "check_target", "close", "compare", "convert", "expand"),
+    *("Result", "Site", "bisect", "cast", "check_target", "close", "compare", "convert", "expand"),
     *("hoist", "inspect", "known_operators", "lower", "lowest_opset"),
     *("optimize", "prove", "raise_", "register", "reroll", "run", "simplify", "stream", "unroll"),
     "upgrade",

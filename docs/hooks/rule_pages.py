@@ -15,6 +15,7 @@ from refusals import Example, examples
 from passes.commands.explanation import LETTERS, LOOP_PARTS, SESSION_CODES
 from passes.commands.schedules import SCHEDULES
 from passes.engine.schedules import Phase
+from passes.reports.precision import CODES as CAST_CODES
 from passes.reports.proof import CODES as PROOF_CODES
 from passes.rule import Rule, load_rules
 
@@ -39,6 +40,7 @@ describes it and shows, for every code, a model that is refused, the command and
 """
 _EVERY = "every-command"
 _PROOFS = "[`prove`](proof.md#what-a-verdict-means)"
+_CASTS = "[`cast`](precision.md#what-keeps-its-type)"
 _RUN = "The commands in the examples run in a checkout of the repository."
 #: Why there is no example of a code, by rule and code.
 NOT_SHOWN = {
@@ -72,6 +74,7 @@ def pages() -> Iterator[tuple[str, str]]:
         for code, meaning in SESSION_CODES.items()
     ]
     codes += [(code, _PROOFS, meaning) for code, meaning in PROOF_CODES.items()]
+    codes += [(code, _CASTS, meaning) for code, meaning in CAST_CODES.items()]
     rows = [f"| `{code}` | {rule} | {_cell(meaning)} |" for code, rule, meaning in sorted(codes)]
     index = _INDEX.format(
         rules="\n".join(listed), codes="\n".join(rows), schedules=schedules(), loops=loops()

@@ -216,8 +216,8 @@ def _output(files: _Files, done: Done, delivery: Delivery, many: Many) -> Output
 
 
 def _written(task: Task, done: Done) -> str:
-    """Where the outcome is; after `optimize`, what it cost, too."""
-    if done.report is None or not done.report.command.startswith("optimize"):
+    """Where the outcome is; after `optimize` and `cast`, what it cost, too."""
+    if done.report is None or not done.report.command.startswith(("optimize", "cast")):
         return f"wrote {done.output}"
     from passes.reports.measured import megabytes
 

@@ -1,10 +1,11 @@
-"""Explains rules and codes, from the rules' own docstrings and the table of codes of proofs."""
+"""Explains rules and codes, from the rules' own docstrings and the tables of codes of proofs and casts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from passes.errors import nearest
+from passes.reports.precision import CODES as CAST_CODES
 from passes.reports.proof import CODES as PROOF_CODES
 from passes.rule import load_rules
 
@@ -65,7 +66,7 @@ def loop_parts(rule: str) -> dict[str, str]:
 
 
 def explanation(subject: str) -> str | None:
-    """The text for a rule or a code, of a refusal or a proof; None for what is neither."""
+    """The text for a rule or a code, of a refusal, a proof or a cast; None for what is neither."""
     rules = load_rules()
     lines = [f"{subject}: {rules[subject].documentation}"] if subject in rules else []
     if parts := loop_parts(subject):
@@ -80,6 +81,8 @@ def explanation(subject: str) -> str | None:
         lines.append(f"{subject}: {SESSION_CODES[subject]}")
     if subject in PROOF_CODES:
         lines.append(f"{subject} (prove): {PROOF_CODES[subject]}")
+    if subject in CAST_CODES:
+        lines.append(f"{subject} (cast): {CAST_CODES[subject]}")
     return "\n".join(lines) or None
 
 
@@ -87,5 +90,5 @@ def unexplained(subject: str) -> str:
     """The sentence for what is neither a rule nor a code."""
     rules = load_rules()
     codes = {code for rule in rules.values() for code in rule.refusal_codes}
-    near = nearest(subject, sorted({*rules, *codes, *SESSION_CODES, *PROOF_CODES}))
+    near = nearest(subject, sorted({*rules, *codes, *SESSION_CODES, *PROOF_CODES, *CAST_CODES}))
     return f"{subject!r} is neither a rule nor a code; {near} (`passes list` shows the rules)"

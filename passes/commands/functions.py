@@ -10,6 +10,7 @@ from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from passes.commands.building import Run
+from passes.commands.casting import Cast
 from passes.commands.checking import Check
 from passes.commands.comparing import Bisect, Prove, Verify
 from passes.commands.declaring import Option, Source, options_of, refuse_unknown
@@ -118,6 +119,7 @@ unroll = rewriting(Unroll, "unroll")
 hoist = rewriting(Hoist, "hoist")
 simplify = rewriting(Simplify, "simplify")
 optimize = rewriting(Optimize, "optimize")
+cast = rewriting(Cast, "cast")
 inspect = function_of(Inspect, "inspect", Inspect.run)
 lowest_opset = function_of(LowestOpset, "lowest_opset", LowestOpset.run)
 known_operators = function_of(KnownOperators, "known_operators", KnownOperators.run)

@@ -207,7 +207,8 @@ class Options(Executing, Binding, Converting):
     assume: Sequence[str] = option(
         (),
         "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "
-        "the old one fails; `non-empty` what handles a batch, time or length of 0.",
+        "the old one fails; `non-empty` what handles a batch, time or length of 0. "
+        "`int32-inputs` promises that the elements of int64 inputs fit int32.",
         Assumption,
     )
     robust: bool = option(

@@ -46,30 +46,25 @@ class LeaveOut(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of the rules on a model."""
+    """The outcome of the rules on a model. `uncast`: what it was before it was cast, which alone is
+    equal to the model; None if it was not."""
 
     proto: ModelProto
     rounds: Sequence[Round]
     report: Report
+    uncast: ModelProto | None = None
 
     @classmethod
     def joined(cls, outcomes: Sequence[Outcome]) -> Outcome:
         """The outcome of passes, each on the outcome of the one before, with one report of all."""
-        reports = [one.report for one in outcomes]
-        first, last = reports[0], reports[-1]
-        if len(outcomes) == 1:
-            return outcomes[0]
-        chosen = [versions for one in reports for versions in [one.ir_versions] if any(versions)]
-        report = replace(
-            first,
-            command=", ".join(one.command for one in reports),
-            opsets=(first.opsets[0], last.opsets[1]),
-            sizes=(first.sizes[0], last.sizes[1]),
-            records=[record for one in reports for record in one.records],
-            notes=[note for one in reports for note in one.notes],
-            ir_versions=(chosen[0][0], chosen[-1][1]) if chosen else (0, 0),
-        )
-        return cls(outcomes[-1].proto, [each for one in outcomes for each in one.rounds], report)
+        report = Report.joined([one.report for one in outcomes])
+        rounds = [each for one in outcomes for each in one.rounds]
+        return cls(outcomes[-1].proto, rounds, report, outcomes[-1].uncast)
+
+    @property
+    def equal(self) -> ModelProto:
+        """The model that answers as the one before the passes."""
+        return self.proto if self.uncast is None else self.uncast
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -111,6 +106,11 @@ class Pass:
         """Return the report on a model before anything is done to it."""
         size = Size.of(model)
         return Report(self.schedule.name, model.file, opsets, (size, size))
+
+    @property
+    def casts(self) -> bool:
+        """True if it gives other element types, so that its outcome is not equal to the model."""
+        return self.options.retyping is not None
 
     def may_be_for_another(self, version: str) -> bool:
         """Return whether the outcome may be for another onnxruntime than this version of it."""
@@ -192,19 +192,21 @@ class Pass:
                 after = Model(proto)
             if not quick or any(rewrite.renews for rewrite in rewrites):
                 name_nodes(proto, model.proto, rounds)
+        equal = proto
         if self.schedule.deliver:
             proto, report = self.schedule.deliver(original, proto, report, options, self.release)
+        outcome = Outcome(proto, rounds, report, equal if report.casts else None)
         if proto is original.proto:
-            return Outcome(proto, rounds, report)
+            return outcome
         after = after if after.proto is proto else Model(proto)
         sentence = form_objection(proto)
-        changed = any(round_.rewritten for round_ in rounds) or not as_it_was
+        changed = any(round_.rewritten for round_ in rounds) or not as_it_was or proto is not equal
         if not sentence and changed and (sentence := full_objection(after)):
             if wrong := as_computed(model):
                 raise _Misdeclared(*wrong)
             sentence = "" if full_objection(original) else sentence
         if not sentence:
-            return Outcome(proto, rounds, report)
+            return outcome
         blame = blamed(rounds, lambda one: form_objection(one) or full_objection(Model(one)))
         if any(one.site not in options.left_out for one, _ in blame):
             raise Invalidated(blame)

@@ -7,9 +7,45 @@ from dataclasses import dataclass, field
 from math import inf
 
 from passes.errors import count
+from passes.reports.measured import megabytes
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
+
+
+#: Why nodes keep their type, by code.
+CODES = {
+    "accumulator": (
+        "a value is added up over the iterations of a loop: its roundings would be, too, so that "
+        "the error would grow with the trip count"
+    ),
+    "factor": (
+        "what multiplies such a value, as a decay near 1: half precision has no number between "
+        "0.9995 and 1, bfloat16 none between 0.996 and 1"
+    ),
+    "decides": (
+        "the node computes a condition, a trip count or an index: another rounding could take "
+        "another branch, or select another element"
+    ),
+    "range": (
+        "a constant that the node reads is too large for the type, or so small that it becomes 0"
+    ),
+    "block-list": (
+        "the operator sums many elements, or magnifies small differences, as Softmax, ReduceSum, "
+        "Log and comparisons do"
+    ),
+    "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
+    "sequence": "the elements of a sequence or optional cannot be cast: all have one type",
+    "unknown": "nothing is known of the operator",
+    "kept": "--keep matches the node",
+    "surrounded": (
+        "all that the node reads, or all that reads it, keeps the type: it would be cast to and fro"
+    ),
+    "signature": "inputs and outputs of the model keep their types (`--io cast` gives others)",
+    "max-error": "in the other type the error is larger than --max-error",
+    "int64-demanded": "the operator takes or gives int64 only",
+    "may-not-fit": "it is not proven that the values fit int32 (`--assume int32-inputs` promises)",
+}
 
 
 @dataclass(frozen=True)
@@ -38,8 +74,22 @@ class Casting:
 
     @property
     def changes(self) -> bool:
-        """True if a value or weight has another type."""
+        """True if a value or a weight has another type."""
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
+
+    @property
+    def wide(self) -> str:
+        """The first type, as people call it."""
+        return {"float": "float32"}.get(self.before, self.before)
+
+    @property
+    def summary(self) -> str:
+        """What changed, in short."""
+        parts = [f"{self.values[0]} of {self.values[1]} values in {self.after}"]
+        weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
+        stored = "" if any(self.values) else f" in {self.after}"
+        parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
+        return ", ".join(parts + [count(self.casts, "Cast")] * (self.casts > 0))
 
 
 @dataclass(frozen=True)

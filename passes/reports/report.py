@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from passes.choices import LIFTED_BY, Lifts
@@ -273,6 +273,19 @@ class Spent:
     rules: Mapping[str, float] = field(default_factory=dict)
     verifying: float = 0.0
 
+    @classmethod
+    def summed(cls, spent: Sequence[Spent]) -> Spent:
+        """The seconds of several runs."""
+        rules: Counter[str] = Counter()
+        for one in spent:
+            rules.update(one.rules)
+        return cls(
+            round(sum(one.loading for one in spent), 3),
+            round(sum(one.rewriting for one in spent), 3),
+            dict(rules.most_common()),
+            round(sum(one.verifying for one in spent), 3),
+        )
+
 
 @dataclass(frozen=True)
 class Report:
@@ -308,6 +321,31 @@ class Report:
     within: Within | None = None
     spent: Spent = field(default_factory=Spent, compare=False)
     advice: Sequence[Advice] = ()
+
+    @classmethod
+    def joined(cls, reports: Sequence[Report]) -> Report:
+        """One report of commands, each on the outcome of the one before. Of several verdicts on the
+        whole model it has the first that is none of success."""
+        first, last = reports[0], reports[-1]
+        if len(reports) == 1:
+            return first
+        versions = [one.ir_versions for one in reports if any(one.ir_versions)]
+        checked = [one.checked for one in reports if one.checked is not None]
+        return replace(
+            first,
+            command=", ".join(one.command for one in reports),
+            opsets=(first.opsets[0], last.opsets[1]),
+            sizes=(first.sizes[0], last.sizes[1]),
+            records=[record for one in reports for record in one.records],
+            checked=min(checked, key=lambda one: one.verdict == "verified", default=None),
+            failure=last.failure,
+            warnings=[warning for one in reports for warning in one.warnings],
+            notes=[note for one in reports for note in one.notes],
+            ir_versions=(versions[0][0], versions[-1][1]) if versions else (0, 0),
+            casts=[cast for one in reports for cast in one.casts],
+            within=next((one.within for one in reversed(reports) if one.within), None),
+            spent=Spent.summed([one.spent for one in reports]),
+        )
 
     @property
     def rewrites(self) -> list[Record]:

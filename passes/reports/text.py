@@ -12,6 +12,7 @@ from passes.loops.alike import pattern_of
 from passes.reports.words import and_more, change, grouped, places_of
 
 if TYPE_CHECKING:
+    from passes.reports.precision import Casting, Kept
     from passes.reports.report import Checked, Finding, Record, Report
 
 #: Lines of a short report that say what no case reached.
@@ -26,12 +27,15 @@ def text_of(report: Report, verbose: bool, written: str) -> str:
     steps = Counter(one.note for one in report.rewrites if one.rule == "opset")
     lines = [_headline(report), *(f"  note: {note}" for note in report.notes)]
     lines += [f"  bound: {one}" for one in report.bound]
+    lines += [f"  {line}" for one in report.casts for line in cast_lines(one, verbose=verbose)]
     lines += _each(rewrites) if verbose else _in_short(report, rewrites)
     lines += [f"  opset: {number} x {note}" for note, number in sorted(steps.items())]
     lines += _refused(report.refusals if verbose else report.telling, verbose)
     lines += [f"  in the way: {line}" for line in described(report.findings)]
     if report.checked is not None:
-        lines += _verified(report.checked, verbose)
+        lines += _verified(report.checked, verbose, "all but the cast" if report.casts else "")
+    if report.within is not None:
+        lines += [f"  {line}" for line in report.within.lines(verbose)]
     if report.proof is not None:
         lines.append(f"  {report.proof.line}")
         lines += [f"          {one}" for one in report.proof.rests_on if verbose]
@@ -48,7 +52,8 @@ def _headline(report: Report) -> str:
     if report.unchanged:
         because = f", it is at opset {before}" if report.command == "upgrade" else ""
         return f"{name}: nothing to do{because}"
-    parts = [f"opset {change(before, after)}"]
+    parts = [one.summary for one in report.casts if one.changes]
+    parts.append(f"opset {change(before, after)}")
     if report.ir_versions[0] != report.ir_versions[1]:
         parts.append(f"IR version {change(*report.ir_versions)}")
     parts += [f"{change(*sizes)} {kind}{'s' * (sizes[1] != 1)}" for kind, sizes in report.numbers]
@@ -111,10 +116,10 @@ def _refused(refusals: Sequence[Record], verbose: bool) -> Iterator[str]:
         )
 
 
-def _verified(checked: Checked, verbose: bool) -> Iterator[str]:
-    """The verdict on the whole model, and events of the original that no case reached, in short
-    unless it is `verbose`."""
-    yield f"  whole model {checked}"
+def _verified(checked: Checked, verbose: bool, part: str) -> Iterator[str]:
+    """The verdict on the whole model, or on a part of what was done to it, and events of the
+    original that no case reached, in short unless it is `verbose`."""
+    yield f"  {part or 'whole model'} {checked}"
     yield from (f"          note: {note}" for note in checked.notes)
     shown = checked.unreached if verbose else checked.unreached[:_FEW_UNREACHED]
     lines = [f"          not tested: {place}" for place in shown]
@@ -123,6 +128,22 @@ def _verified(checked: Checked, verbose: bool) -> Iterator[str]:
     yield from lines
     if checked.not_run:
         yield f"          out of time for: {', '.join(checked.not_run)}"
+
+
+def cast_lines(cast: Casting, *, verbose: bool = False) -> Iterator[str]:
+    """A line for each reason for which nodes keep their type, those of one code whose sentences
+    differ in names alone together unless it is `verbose`; the most nodes first."""
+
+    def likeness(kept: Kept) -> tuple[str, str]:
+        return kept.code, _NAME.sub("", kept.sentence)
+
+    groups = grouped(cast.kept, id if verbose else likeness)
+    for group in sorted(groups, key=lambda group: -sum(len(one.paths) for one in group)):
+        operators = sum((Counter(one.operators) for one in group), Counter[str]())
+        ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in operators.most_common())
+        paths = [path for one in group for path in one.paths]
+        why = pattern_of([one.sentence for one in group])
+        yield f"stays {cast.wide}: {places_of(paths)} ({ops}): {why} [{group[0].code}]"
 
 
 def described(findings: Iterable[Finding]) -> list[str]:

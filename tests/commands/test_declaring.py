@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import passes
+from passes.choices import Assumption
 from passes.commands.declaring import WrongType, options_of
 from passes.commands.registry import load_commands, rewriting_commands
 from passes.commands.rewriting import Optimize, Unroll
@@ -18,7 +19,7 @@ from passes.commands.rewriting import Optimize, Unroll
 def test_every_command_declares_what_it_takes() -> None:
     assert list(rewriting_commands()) == [
         *("upgrade", "convert", "lower", "raise", "unroll", "expand", "reroll", "hoist"),
-        *("simplify", "optimize"),
+        *("simplify", "optimize", "cast"),
     ]
     for command in load_commands().values():
         assert command.options.__doc__, command.name
@@ -68,7 +69,7 @@ def test_the_schema_of_an_option() -> None:
         "enum": ["first", "last"],
         "description": "Write out only the first, or the last, iteration of each loop.",
     }
-    assert options["assume"].schema()["items"] == {"enum": ["valid-inputs", "non-empty"]}
+    assert options["assume"].schema()["items"] == {"enum": [*Assumption]}
     assert options["max_nodes"].schema()["minimum"] == 1
     assert options["dims"].schema()["additionalProperties"] == {
         "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]

@@ -180,7 +180,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         assert report.warnings == ()
 
     def test_nothing_is_written(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("passes.engine.target_opset.DEFAULT_OPSET", 22)
+        monkeypatch.setattr("passes.choices.DEFAULT_OPSET", 22)
         Path("m.onnxtxt").write_text(roi_align())
         code, _, said = run("upgrade", "m.onnxtxt", "-o", "out.onnx", "--json", "report.json")
         assert code == NOT_PRODUCED

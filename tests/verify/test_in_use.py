@@ -8,10 +8,10 @@ import onnx
 import pytest
 
 from passes.ir.model import Model
-from passes.verify.inputs.in_use import in_use
 from passes.measuring.measuring import Settings, _fed
 from passes.types.signature import inputs
 from passes.verify.inputs.drawer import Drawer
+from passes.verify.inputs.in_use import in_use
 from tests.written import changed
 
 Drawn = dict[str, npt.NDArray[np.float32]]
