@@ -257,6 +257,8 @@ class _Writer:
         old = next((one for one in node.attribute if one.name == name), None)
         if elem_type == self.decision.change.wide and (old or name == "value" or not node.input):
             return
+        if name == "output_dtype" and old is None:  # the type of the scale, by default
+            return
         if name == "value":
             fill = np.zeros(1, np.float32) if old is None else numpy_helper.to_array(old.t)
             made = helper.make_attribute(name, numpy_helper.from_array(narrowed(fill, elem_type)))
