@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto
 
 from passes.precision.narrowing import Narrowing, decide
 from passes.precision.seeds import Seeds
@@ -406,7 +406,7 @@ def test_errors_are_small_after_many_iterations(model: str, names: str, error: f
     flow, found = seeds(model)
     change, feeds = Narrowing(TensorProto.FLOAT, TensorProto.FLOAT16), inputs(names)
 
-    def first(proto: onnx.ModelProto) -> npt.NDArray[np.float32]:
+    def first(proto: ModelProto) -> npt.NDArray[np.float32]:
         outputs = ReferenceExecutor().run(proto, feeds).outputs
         return np.asarray(outputs[proto.graph.output[0].name])
 
