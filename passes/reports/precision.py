@@ -220,7 +220,9 @@ class Within:
             return self.failure
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
         allowed = allowed if self.holds else f"not {allowed}"
-        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(self.differing)
+        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(
+            self.differing
+        )
         worst = self.worst
         if worst is None:
             return f"{allowed}no output is of floats{others}"
