@@ -27,6 +27,10 @@ CODES = {
         "the node computes a condition, a trip count or an index: another rounding could take "
         "another branch, or select another element"
     ),
+    "from-integers": (
+        "a Cast makes floats of integers, which half precision does not hold exactly: float16 from "
+        "2,049 on, bfloat16 from 257 on"
+    ),
     "range": (
         "a constant that the node reads is too large for the type, or so small that it becomes 0"
     ),
