@@ -127,7 +127,7 @@ LRN                   .     .    never .     .      .  by_image wide
 LpPool                .     .    never .     .      .  pools by_image
 MaxPool               .     .    never .     exact  never  pools
 MaxUnpool             .     .    .     .     .      never
-NonMaxSuppression     .     .    .     .     .      .      deciding=0,1
+NonMaxSuppression     .     .    .     .     .      .      deciding=0,1 counting=0
 Resize                .     .    .     .     .      .      deciding=1-3 wide
 Upsample              .     .    .     .     .      .      deciding=1 wide
 """)
@@ -163,7 +163,7 @@ TensorScatter   .     .    .       .     .      never
 Tile            .     fill never   any   exact  never  moves=0 fixed=1 vectors=1
 Transpose       .     move never   any   exact  never  moves=0
 Trilu           kept  move .       any   exact  never  moves=0
-Unique          .     .    .       .     exact  never  deciding=0
+Unique          .     .    .       .     exact  never  deciding=0 counting=1-3
 Unsqueeze       .     view never   any   exact  never  moves=0 fixed=1 axes
 """)
 
@@ -191,14 +191,12 @@ ArgMin                    .       .    empty integers exact  never  counting=0 a
 CumProd                   .       .    .     .        .      .      wide
 CumSum                    kept    .    never integers exact  .      fixed=1 axes
 DFT                       .       .    .     .        .      .      wide
-Det                       .       .    .     .        .      .      wide
 GroupNormalization        .       .    .     .        .      .      wide
 Hardmax                   kept    .    never .        exact  never  along_axis=13
 LayerNormalization        kept    .    never .        .      .
 LogSoftmax                kept    .    never .        .      .      along_axis=13
 LpNormalization           kept    .    .     .        .      .      along_axis=1
 MeanVarianceNormalization .       .    .     .        .      .      wide
-NegativeLogLikelihoodLoss .       .    .     .        .      .      wide
 RMSNormalization          .       .    .     .        .      .      wide
 ReduceL1                  reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 ReduceL2                  reduced .    never .        .      .      fixed=1 vectors=1 axes apart
@@ -212,7 +210,6 @@ ReduceSum                 reduced .    never integers exact  .      fixed=1 vect
 ReduceSumSquare           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 STFT                      .       .    .     .        .      .      wide
 Softmax                   kept    .    never .        .      .      along_axis=13
-SoftmaxCrossEntropyLoss   .       .    .     .        .      .      wide
 TopK                      .       .    .     .        exact  never  counting=1
 """)
 

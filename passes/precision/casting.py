@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
 
-from passes.choices import Half, Retyping, RuleOptions, Signature
+from passes.choices import Assumption, Half, Retyping, RuleOptions, Signature
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
@@ -16,6 +16,7 @@ from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
 from passes.precision.seeds import Reason
+from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
 from passes.reports.precision import Casting, Kept
 from passes.reports.report import Record, Report, Size
@@ -62,7 +63,8 @@ def deliver(
 
 def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]:
     """Return a model, which has no functions, with the element types that are asked for, and what
-    became of each of them. The nodes that are left out, by `cast` and path, keep theirs.
+    became of each of them. The nodes that are left out, by `cast` and path, keep float32; inputs
+    and outputs of int64 keep their type.
 
     Raises:
         NotCast: it cannot have them.
@@ -79,13 +81,20 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
             )
         flow = Flow.of(model)
         seeds = float_seeds(flow, half, retyping.keep, retyping.half)
-        for step in flow.steps:
+        for step in flow.steps if left_out else ():
             why = left_out.get(("cast", flow.place(step).path))
             if why is not None:
                 seeds.steps[step.number] = Reason(*why)
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        casts.append(one)
+    if retyping.int32:
+        flow = Flow.of(model)
+        inputs_fit = Assumption.int32_inputs in options.assume
+        seeds = whole_number_seeds(flow, inputs_fit=inputs_fit)
+        change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
+        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
         casts.append(one)
     return model.proto, casts
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from onnx import TensorProto, defs
 
+from passes.ir.places import holds_graphs
 from passes.operators.element_types import Formal, Signature, signature
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
@@ -16,7 +17,7 @@ from passes.precision.flow import OMITTED, Flow, Step
 from passes.types.value_types import element
 
 #: Attributes that choose the type of an output.
-_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype")
+_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype", "type")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     row = TRAITS.get(step.op, UNKNOWN)
     types = [_types(flow, numbers) for numbers in (step.inputs, step.outputs)]
     known = None if step.node.domain else signature(step.op, flow.opset)
-    if known is None:
+    # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
+    if known is None or step.op == "BitCast" or holds_graphs(step.node):
         fixed = [_fixed(kinds, change) for kinds in types]
         return Operands(*fixed)
     if row.wraps:
@@ -86,11 +88,15 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
         Fixed.ANY if reads_any and position == 0 and kind == change.wide else kind
         for position, kind in enumerate(types[0])
     ]
-    odd = {
+    formals = (known.input, known.output)
+    odd = {  # that of a value of unknown type may be the wide one
         formal.variable
-        for position, kind in enumerate(types[0])
-        if not kind and step.inputs[position] != OMITTED
-        if (formal := known.input(position)) is not None
+        for numbers, kinds, formal_at in zip(
+            (step.inputs, step.outputs), types, formals, strict=True
+        )
+        for position, kind in enumerate(kinds)
+        if not kind and numbers[position] != OMITTED
+        if (formal := formal_at(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:

@@ -18,11 +18,11 @@ _FEW = 4
 
 #: Why nodes or weights keep their type, by code.
 CODES = {
-    "accumulates": (
+    "accumulator": (
         "the node is part of a state that sums or factors change: the error would grow with the "
         "trip count"
     ),
-    "scales-a-state": (
+    "factor": (
         "the node computes a factor of such a state, as a decay near 1: float16 has no number "
         "between 0.9995 and 1, bfloat16 none between 0.996 and 1"
     ),
@@ -30,11 +30,16 @@ CODES = {
         "the node computes a condition, a trip count, an integer or a position: other roundings "
         "could take another branch, or select another element"
     ),
-    "from-integers": "the node makes floats of integers, of which half precision rounds large ones",
-    "range": "the type does not hold a constant, or holds 0 in place of a small one",
-    "loses-digits": (
-        "the operator sums many elements, or turns small differences into large ones, as Softmax, "
-        "ReduceSum and Log do"
+    "from-integers": (
+        "a Cast makes floats of integers, which half precision does not hold exactly: float16 from "
+        "2,049 on, bfloat16 from 257 on"
+    ),
+    "range": (
+        "a constant that the node reads is too large for the type, or so small that it becomes 0"
+    ),
+    "block-list": (
+        "the operator sums many elements, or magnifies small differences, as Softmax, ReduceSum, "
+        "Log and comparisons do"
     ),
     "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
     "kept": "--keep matches the node",
@@ -159,8 +164,9 @@ class OutputError:
         return f"{list(self.worst) if self.worst else 'the element'}: {now}, was {self.was:.6g}"
 
     def __str__(self) -> str:
-        overflows = f", overflow in {count(self.overflows, 'element')}" if self.overflows else ""
-        return f"{scientific(self.error)}{overflows}{at(self.length)}"
+        if self.overflows:
+            return f"infinite{at(self.length)} (overflow in {count(self.overflows, 'element')})"
+        return f"{scientific(self.error)}{at(self.length)}"
 
 
 @dataclass(frozen=True)
@@ -202,7 +208,7 @@ class ValueRange:
 @dataclass(frozen=True)
 class Within:
     """The verdict on a model whose floats may differ: `bound` is the error that was allowed, None
-    if any is reported. `failure`: why there are no errors; empty if there are.
+    if any is reported. `failure`: why there are no errors, empty if there are; `ran`: a case did.
 
     `inputs` describes what was fed, `executor` how it was executed; `loads` is empty if onnxruntime
     runs the outcome, else the reason. `ranges` are the values that overflow or become 0, the worst
@@ -222,6 +228,12 @@ class Within:
     not_run: Sequence[str] = ()
     raised: Sequence[str] = ()
     failure: str = ""
+    ran: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """`within`, `mismatch`, or `not-compared` if no case ran."""
+        return "within" if self.holds else "mismatch" if self.ran else "not-compared"
 
     @property
     def error(self) -> float:
@@ -242,15 +254,21 @@ class Within:
     @property
     def sentence(self) -> str:
         """The verdict, with the worst element."""
-        if self.failure or self.worst is None:
-            return self.failure or "it has no output of floats"
+        if self.failure:
+            return self.failure
+        allowed = "" if self.bound is None else f"within {self.bound:g}: "
+        allowed = allowed if self.holds else f"not {allowed}"
+        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(
+            self.differing
+        )
         worst = self.worst
-        size = f"{scientific(worst.error)} of the largest element"
-        size = "infinite" if worst.overflows else size
-        not_ = "" if self.holds else "not "
-        allowed = "" if self.bound is None else f"{not_}within {self.bound:g}: "
-        error = f"the error of {worst.output!r} is {size}{at(worst.length)}"
-        return f"{allowed}{error} ({worst.element})"
+        if worst is None:
+            return f"{allowed}no output is of floats{others}"
+        size = (
+            "infinite" if worst.overflows else f"{scientific(worst.error)} of the largest element"
+        )
+        where = f"{at(worst.length)} ({worst.element})"
+        return f"{allowed}the error of {worst.output!r} is {size}{where}{others}"
 
     def lines(self, verbose: bool = False) -> Iterator[str]:
         """The verdict for people: a line for each output, with the error at each length."""

@@ -18,7 +18,7 @@ from passes.reports.summary import Row, Summary
 
 SIZE = Size(5, 1, {"Add": 2, "Scan": 1, "Tanh": 2})
 SUMS = [
-    Kept("accumulates", f"'{name}' adds up", [f"main/{name}.body/add"], {"Add": 1})
+    Kept("accumulator", f"'{name}' adds up", [f"main/{name}.body/add"], {"Add": 1})
     for name in ("rnn_0", "rnn_1")
 ]
 DECIDES = Kept("decides", "decides when a loop ends", ["main/a", "main/b", "main/c"], {"Less": 3})
@@ -58,13 +58,13 @@ def test_stored_weights_are_no_values() -> None:
 def test_what_keeps_its_type_is_grouped_by_its_reason() -> None:
     assert REPORT.to_text().splitlines()[1:3] == [
         "  stays float32: 3 x main/* (3 Less): decides when a loop ends [decides]",
-        "  stays float32: 2 x main/rnn_*.body/add (2 Add): 'rnn_*' adds up [accumulates]",
+        "  stays float32: 2 x main/rnn_*.body/add (2 Add): 'rnn_*' adds up [accumulator]",
     ]
 
 
 def test_a_verbose_report_names_each_node() -> None:
     lines = REPORT.to_text(verbose=True).splitlines()
-    assert lines[1] == "  stays float32: main/rnn_0.body/add (Add): 'rnn_0' adds up [accumulates]"
+    assert lines[1] == "  stays float32: main/rnn_0.body/add (Add): 'rnn_0' adds up [accumulator]"
     assert "main/a, main/b, main/c (3 Less)" in lines[3]
 
 

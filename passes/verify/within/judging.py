@@ -176,7 +176,8 @@ def judged(before: Model, after: Model, terms: Terms) -> Judged:
         EXECUTOR,
         _loads(before, after, cases[0], terms.executor) if cases else "",
         not_run,
-        failure=found.failure or (f"no case ran: {nothing}" if nothing else ""),
+        failure=found.failure or nothing,
+        ran=bool(cases),
     )
     return Judged(within, cases, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from onnx import ModelProto
 
 from passes.errors import count
 from passes.ir.model import Model
+from passes.reports.precision import at
 from passes.reports.words import scientific
 from passes.verify.within.judging import Judged, Judgement
 
@@ -46,20 +48,21 @@ class Search:
     budget: float
     _raised: dict[str, str] = field(default_factory=dict)
     _tried: set[tuple[str, ...]] = field(default_factory=set)
+    _least: tuple[int, float] = (sys.maxsize, inf)  # of outcomes that have values of half precision
 
     def run(self) -> Raised:
         """Find them."""
         started, best = time.monotonic(), self.judged.found
         assert best is not None
-        self._end = started + self.budget
+        self._end, self._least = started + self.budget, best.error
         order = [path for _, paths in _candidates(best) for path in paths]
         while not self._holds(best):
             late = time.monotonic() > started + _SHARE * self.budget
             step = None if late or len(self._tried) >= _MOST else self._step(best)
             if step is None:
-                return self._enough(best, list(dict.fromkeys([*self._raised, *order])))
+                return self._enough(list(dict.fromkeys([*self._raised, *order])))
             best = step
-        return Raised(self._raised)
+        return Raised(self._raised) if best.by_path else self._none("all nodes")
 
     def _step(self, best: Judgement) -> Judgement | None:
         """The outcome with more nodes raised, if the error falls; None if it does not."""
@@ -69,40 +72,42 @@ class Search:
             if not more or more in self._tried or time.monotonic() > self._end:
                 continue
             self._tried.add(more)
-            now = self._judged([*self._raised, *more], length)
-            old, new = best.error_at(length), now.error_at(length)
+            old, new = best.error_at(length), self._judged([*self._raised, *more], length).error
             if new[0] < old[0] or (new[0] == old[0] and new[1] < _LESS * old[1]):
-                effect = (
-                    f"{why}: the error is {_size(new)} with it in float32, {_size(old)} without"
-                )
-                self._raised |= dict.fromkeys(more, effect)
+                sizes = f"{_size(new)} in float32, {_size(old)} without"
+                self._raised |= dict.fromkeys(more, f"{why}: the error{at(length)} is {sizes}")
                 return self._judged(list(self._raised))
         return None
 
-    def _enough(self, best: Judgement, order: Sequence[str]) -> Raised:
-        """As many of the nodes, in their order, as are needed; the fewest of all but the last."""
-        few, most = len(self._raised), len(order)
+    def _enough(self, order: Sequence[str]) -> Raised:
+        """As many of the nodes, in their order, as are needed."""
+        few, most, error = len(self._raised), len(order), self._least
         while most - few > 1 and time.monotonic() < self._end:
             middle = (few + most) // 2
             found = self._judged(order[:middle])
             if self._holds(found):
-                most, best = middle, found
+                most, error = middle, found.error
             else:
                 few = middle
-                best = min(best, found, key=lambda one: one.error)
-        if not self._holds(best):
-            time_is_out = " in the time that there was" if time.monotonic() > self._end else ""
-            tried = f"even with {few} of {count(len(order), 'node')} in float32{time_is_out}"
-            return Raised({}, f"the error is {_size(best.error)} {tried}")
-        effect = f"the error is {_size(best.error)} with {most} nodes in float32"
+        if most == len(order):
+            return self._none(f"more than {few} of {count(most, 'node')}")
+        effect = f"the error is {_size(error)} with {most} nodes in float32"
         return Raised({path: self._raised.get(path, effect) for path in order[:most]})
+
+    def _none(self, what: str) -> Raised:
+        """Nothing is raised: so much would have to be."""
+        late = ", in the time that there is" if time.monotonic() > self._end else ""
+        return Raised({}, f"the error is {_size(self._least)} unless {what} are in float32{late}")
 
     def _judged(self, paths: Sequence[str], length: int | None = None) -> Judgement:
         """The outcome with some nodes in float32, in the cases of one length, or in all."""
         after = Model(self.recast(paths), self.before.path)
         cases = self.judged.cases
         chosen = [case for case in cases if length is None or case.length == length]
-        return Judgement(self.before, after, self._end).of(chosen)
+        found = Judgement(self.before, after, self._end).of(chosen)
+        if length is None and found.by_path:
+            self._least = min(self._least, found.error)
+        return found
 
     def _holds(self, found: Judgement) -> bool:
         return found.error <= (0, self.bound)
