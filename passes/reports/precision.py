@@ -69,6 +69,9 @@ class Kept:
     paths: Sequence[str]
     operators: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operators", dict(self.operators))  # `asdict` copies no Counter
+
     @property
     def places(self) -> str:
         """The nodes by a pattern of their paths."""
