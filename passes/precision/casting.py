@@ -16,6 +16,7 @@ from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
 from passes.precision.seeds import Reason
+from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
 from passes.reports.precision import Casting, Kept
@@ -88,6 +89,10 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        casts.append(one)
+    if retyping.weights:
+        proto, one = stored(model, retyping.weights)
+        model = Model(proto, model.path)
         casts.append(one)
     if retyping.int32:
         flow = Flow.of(model)

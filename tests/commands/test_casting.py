@@ -109,6 +109,22 @@ class TestAlone:
         assert 0 < cast.values[0] < cast.values[1]
         assert "max-error" in {one.code for one in cast.kept}
 
+    def test_a_node_that_overflows_keeps_its_type(self) -> None:
+        large = "k = Constant <value_float = 1000.0> () a = Mul (x, k) t = Mul (a, a)"
+        square = changed(FUNCTION, {"t = Tanh (x)": large, "Neg": "Sqrt"})
+        result = passes.cast(as_model(square), to="float16", max_error=1e-2, **FAST)
+        (cast,) = result.report.casts
+        assert {one.code for one in cast.kept} <= {"max-error", "surrounded"}
+        assert cast.changes
+        within = result.report.within
+        assert within is not None
+        assert within.holds
+        assert len(within.raised) == 1
+
+    def test_an_error_that_half_precision_never_has_is_refused(self) -> None:
+        with pytest.raises(NotProduced, match=r"unless all nodes are in float32 \[max-error\]"):
+            passes.cast(as_model(FUNCTION), to="float16", max_error=1e-9, **FAST)
+
     def test_an_error_that_cannot_be_had_is_refused(self) -> None:
         with pytest.raises(NotProduced, match=r"not within 1e-09: .* \[max-error\]") as refused:
             passes.cast(as_model(CELL), to="float16", io="cast", max_error=1e-9, **FAST)
