@@ -88,7 +88,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Casting:
-    """What a cast changed: the element types, as `float` and `float16`; how many values of the
+    """What a cast changed: the element types, as `float32` and `float16`; how many values of the
     first type have the second one now, and how many there were; the bytes of the weights of the
     first type, before and after; how many Casts were written, or nodes DequantizeLinear for int8;
     what keeps its type, and why."""
@@ -120,11 +120,6 @@ class Casting:
             for group in groups
         ]
         return sorted(folded, key=lambda one: -len(one.paths))
-
-    @property
-    def wide(self) -> str:
-        """The first type, as people call it."""
-        return {"float": "float32"}.get(self.before, self.before)
 
     @property
     def summary(self) -> str:

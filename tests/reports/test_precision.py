@@ -24,7 +24,7 @@ SUMS = [
     for name in ("rnn_0", "rnn_1")
 ]
 DECIDES = Kept("decides", "decides when a loop ends", ["main/a", "main/b", "main/c"], {"Less": 3})
-CAST = Casting("float", "float16", (12, 16), (19_100_000, 9_600_000), 4, [*SUMS, DECIDES])
+CAST = Casting("float32", "float16", (12, 16), (19_100_000, 9_600_000), 4, [*SUMS, DECIDES])
 WITHIN = Within(
     None,
     [
@@ -55,7 +55,7 @@ def test_the_first_line_tells_what_changed() -> None:
 
 
 def test_stored_weights_are_no_values() -> None:
-    stored = Casting("float", "int8", weights=(8_400_000, 2_100_000))
+    stored = Casting("float32", "int8", weights=(8_400_000, 2_100_000))
     assert stored.summary == "weights 8.4 MB -> 2.1 MB in int8"
 
 
