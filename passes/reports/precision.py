@@ -125,11 +125,13 @@ class Casting:
     def summary(self) -> str:
         """What changed, in short."""
         parts = [f"{self.values[0]} of {self.values[1]} values in {self.after}"]
-        weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
         stored = "" if any(self.values) else f" in {self.after}"
-        parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
+        before, after = map(megabytes, self.weights)
+        parts = parts if any(self.values) else []
+        parts += [f"weights {before} -> {after}{stored}"] if before != after else []
         node = "DequantizeLinear" if self.after == "int8" else "Cast"
-        return ", ".join(parts + [count(self.casts, node)] * (self.casts > 0))
+        parts += [count(self.casts, node)] if self.casts else []
+        return ", ".join(parts) or f"nothing in {self.after}"
 
 
 @dataclass(frozen=True)
