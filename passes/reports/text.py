@@ -131,7 +131,7 @@ def _kept(cast: Casting, verbose: bool) -> Iterator[str]:
     """A line for each reason for which nodes keep their type, with them all if it is `verbose`."""
     for one in cast.kept if verbose else cast.folded:
         places = ", ".join(one.paths) if verbose else one.places
-        yield f"stays {cast.wide}: {places} ({one.listed}): {one.sentence} [{one.code}]"
+        yield f"stays {cast.before}: {places} ({one.listed}): {one.sentence} [{one.code}]"
 
 
 def described(findings: Iterable[Finding]) -> list[str]:
