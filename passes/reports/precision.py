@@ -35,7 +35,8 @@ CODES = {
         "2,049 on, bfloat16 from 257 on"
     ),
     "range": (
-        "a constant that the node reads is too large for the type, or so small that it becomes 0"
+        "a constant that the node reads, or a weight, is too large for the type, or so small that "
+        "it becomes 0"
     ),
     "block-list": (
         "the operator sums many elements, or magnifies small differences, as Softmax, ReduceSum, "
@@ -62,7 +63,8 @@ CODES = {
 @dataclass(frozen=True)
 class Kept:
     """Nodes that keep their type, all for one reason: its `code`, a `sentence`, the paths of the
-    nodes, and how many there are of each operator."""
+    nodes, and how many there are of each operator. Or weights that do, the paths of these, and how
+    many nodes of each operator read them."""
 
     code: str
     sentence: str
@@ -85,7 +87,8 @@ class Kept:
 class Casting:
     """What a cast changed: the element types, as `float` and `float16`; how many values of the
     first type have the second one now, and how many there were; the bytes of the weights of the
-    first type, before and after; how many Casts were written; what keeps its type, and why."""
+    first type, before and after; how many Casts were written, or nodes DequantizeLinear for int8;
+    what keeps its type, and why."""
 
     before: str
     after: str
@@ -132,7 +135,8 @@ class Casting:
         weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
         stored = "" if any(self.values) else f" in {self.after}"
         parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
-        return ", ".join(parts + [count(self.casts, "Cast")] * (self.casts > 0))
+        node = "DequantizeLinear" if self.after == "int8" else "Cast"
+        return ", ".join(parts + [count(self.casts, node)] * (self.casts > 0))
 
 
 @dataclass(frozen=True)
