@@ -225,8 +225,7 @@ class _Deciding:
             if read in linked:
                 self.demands[read] = self.of_values[linked[read]]
             elif read.step is None:
-                main = read.graph == 0 and not self.signature_stays
-                self.demands[read] = self._narrow_cell if main else Fixed.WIDE
+                self.demands[read] = self._of_output(read)
             elif (known := self.operands.get(read.step)) is None:
                 self.demands[read] = Fixed.WIDE
             else:
@@ -234,6 +233,12 @@ class _Deciding:
 
     def _of_operand(self, step: int, operand: Operand) -> _Demand:
         return operand if isinstance(operand, Fixed) else self.of_steps[step, operand]
+
+    def _of_output(self, read: Read) -> _Demand:
+        """The demand of an output of the model; a sequence or optional has the type that it can."""
+        if read.graph or self.signature_stays:
+            return Fixed.WIDE
+        return self.of_values[read.value] if self._nested(read.value) else self._narrow_cell
 
     @cached_property
     def _narrow_cell(self) -> int:

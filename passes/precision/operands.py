@@ -84,19 +84,17 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
         kinds = [list(_wrapped(one, known, of, change, able)) for of, one in enumerate(types)]
         return Operands(*kinds)
     reads_any = row.values is Values.SIZES or step.op in ("Cast", "CastLike")
-    inputs: list[Fixed | int] = [
-        Fixed.ANY if reads_any and position == 0 and kind == change.wide else kind
-        for position, kind in enumerate(types[0])
-    ]
-    formals = (known.input, known.output)
-    odd = {  # that of a value of unknown type may be the wide one
+    inputs: list[Fixed | int] = list(types[0])
+    first = known.input(0)
+    if reads_any and first and inputs[0] == change.wide and change.narrow in first.valid:
+        inputs[0] = Fixed.ANY
+    sides = ((step.inputs, known.input, types[0]), (step.outputs, known.output, types[1]))
+    odd = {
         formal.variable
-        for numbers, kinds, formal_at in zip(
-            (step.inputs, step.outputs), types, formals, strict=True
-        )
+        for numbers, formal_of, kinds in sides
         for position, kind in enumerate(kinds)
         if not kind and numbers[position] != OMITTED
-        if (formal := formal_at(position)) is not None
+        if (formal := formal_of(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:

@@ -276,6 +276,8 @@ class _Writer:
             if old is not None:
                 _set_type(old.tp, elem_type)
             return
+        if name == "output_dtype" and old is None:  # the type of the scale, by default
+            return
         if name == "value":
             fill = np.zeros(1, np.float32) if old is None else numpy_helper.to_array(old.t)
             made = helper.make_attribute(name, numpy_helper.from_array(narrowed(fill, elem_type)))

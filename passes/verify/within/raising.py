@@ -13,6 +13,7 @@ from onnx import ModelProto
 from passes.errors import count
 from passes.ir.model import Model
 from passes.reports.precision import at
+from passes.reports.words import scientific
 from passes.verify.within.judging import Judged, Judgement
 
 #: Writes the cast anew, with the nodes at some paths, those of the model before it, in float32.
@@ -131,4 +132,4 @@ def _candidates(found: Judgement) -> Iterator[tuple[str, Sequence[str]]]:
 
 def _size(error: tuple[int, float]) -> str:
     overflows, size = error
-    return "infinite" if overflows or size == inf else f"{size:.1e}"
+    return "infinite" if overflows or size == inf else scientific(size)
