@@ -233,9 +233,16 @@ class _Defaults:
             if value in borders:
                 self.stays(value, reason)
                 pending += borders[value]
-            elif producer is not None and through(flow.steps[producer]):
-                self.stays(value, reason)
-                pending += flow.steps[producer].inputs
+            elif producer is not None:
+                step = flow.steps[producer]
+                if through(step) and self._reads_elements(step):
+                    self.stays(value, reason)
+                    pending += step.inputs
+
+    def _reads_elements(self, step: Step) -> bool:
+        """Return whether a node reads elements; it does not if it tells the length of a sequence,
+        or whether an optional is empty."""
+        return not traits_of(step.node).wraps or any(map(self.is_float, step.outputs))
 
     # -- operators ----------------------------------------------------------------------------
 
