@@ -64,13 +64,14 @@ def with_initializers(
     """Return a copy of a model with other initializers in its main graph, and without some fields
     of the model; what is replaced or left out is not copied."""
     copy = ModelProto()
-    _copy_fields(model, copy, ("graph", *without))
-    _copy_fields(model.graph, copy.graph, ("initializer",))
+    copy_fields(model, copy, ("graph", *without))
+    copy_fields(model.graph, copy.graph, ("initializer",))
     copy.graph.initializer.extend(tensors)
     return copy
 
 
-def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+def copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    """Copy all fields of a message to one of its type, without some."""
     for part in source.DESCRIPTOR.fields:
         if part.name in without:
             continue

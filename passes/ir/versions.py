@@ -52,6 +52,9 @@ LESS_TAKES_INTEGERS = 9
 #: Slice takes its bounds as inputs, and steps.
 SLICE_HAS_INPUTS = 10
 
+#: DequantizeLinear is new, with one scale for all elements.
+DEQUANTIZES = 10
+
 #: ThresholdedRelu is an operator of ONNX.
 HAS_THRESHOLDED_RELU = 10
 
@@ -78,6 +81,9 @@ CLIP_TAKES_INTEGERS = 12
 
 #: Squeeze, Unsqueeze and ReduceSum take their axes as an input, Split its sizes.
 AXES_ARE_INPUTS = 13
+
+#: DequantizeLinear takes a scale for each index of an axis.
+DEQUANTIZES_CHANNELS = 13
 
 #: Softmax and its kin work along one axis, instead of on a matrix.
 SOFTMAX_OF_ONE_AXIS = 13

@@ -127,7 +127,7 @@ LRN                   .     .    never .     .      .  by_image wide
 LpPool                .     .    never .     .      .  pools by_image
 MaxPool               .     .    never .     exact  never  pools
 MaxUnpool             .     .    .     .     .      never
-NonMaxSuppression     .     .    .     .     .      .      deciding=0,1
+NonMaxSuppression     .     .    .     .     .      .      deciding=0,1 counting=0
 Resize                .     .    .     .     .      .      deciding=1-3 wide
 Upsample              .     .    .     .     .      .      deciding=1 wide
 """)
@@ -141,7 +141,7 @@ Concat          .     move never   any   exact  never  moves=all
 DepthToSpace    .     move .       any   exact  never  moves=0
 Expand          .     fill never   any   exact  never  moves=0 fixed=1 vectors=1
 Flatten         .     view never   any   exact  never  moves=0
-Gather          .     move indices any   exact  never  moves=0 indices=1
+Gather          .     move indices any   exact  never  moves=0 indices=1 channels=0:0
 GatherElements  .     move indices any   exact  never  moves=0 indices=1
 GatherND        .     move indices any   exact  never  moves=0 indices=1
 NonZero         .     .    .       any   exact  never  deciding=0 counting=0
@@ -163,24 +163,24 @@ TensorScatter   .     .    .       .     .      never
 Tile            .     fill never   any   exact  never  moves=0 fixed=1 vectors=1
 Transpose       .     move never   any   exact  never  moves=0
 Trilu           kept  move .       any   exact  never  moves=0
-Unique          .     .    .       .     exact  never  deciding=0
+Unique          .     .    .       .     exact  never  deciding=0 counting=1-3
 Unsqueeze       .     view never   any   exact  never  moves=0 fixed=1 axes
 """)
 
 #: Operators of sums of products, recurrent cells among them.
 _PRODUCTS = rows("""
 # operator    shape work    fails   folds values rounds besides
-Conv          .     product never   .     exact  .      by_image
+Conv          .     product never   .     exact  .      by_image channels=1:0
 ConvInteger   .     product .       .     exact  .      by_image
-ConvTranspose .     .       .       .     .      .      by_image
+ConvTranspose .     .       .       .     .      .      by_image channels=1:1
 Einsum        .     .       .       .     exact  .
-GRU           .     .       no-rows .     .      .      fixed=4
-Gemm          .     product never   .     exact  .
-LSTM          .     .       no-rows .     .      .      fixed=4
-MatMul        .     product never   .     exact  .
+GRU           .     .       no-rows .     .      .      fixed=4 channels=1:1,2:1
+Gemm          .     product never   .     exact  .      channels=0:0,1:1
+LSTM          .     .       no-rows .     .      .      fixed=4 channels=1:1,2:1
+MatMul        .     product never   .     exact  .      channels=0:-2,1:-1
 MatMulInteger .     product .       .     exact  .
 QLinearConv   .     .       .       .     .      .      by_image
-RNN           .     .       never   .     .      .      fixed=4
+RNN           .     .       never   .     .      .      fixed=4 channels=1:1,2:1
 """)
 
 #: Operators that compute with all elements along some axes: sums, extremes, normalizations.
@@ -191,14 +191,12 @@ ArgMin                    .       .    empty integers exact  never  counting=0 a
 CumProd                   .       .    .     .        .      .      wide
 CumSum                    kept    .    never integers exact  .      fixed=1 axes
 DFT                       .       .    .     .        .      .      wide
-Det                       .       .    .     .        .      .      wide
 GroupNormalization        .       .    .     .        .      .      wide
 Hardmax                   kept    .    never .        exact  never  along_axis=13
 LayerNormalization        kept    .    never .        .      .
 LogSoftmax                kept    .    never .        .      .      along_axis=13
 LpNormalization           kept    .    .     .        .      .      along_axis=1
 MeanVarianceNormalization .       .    .     .        .      .      wide
-NegativeLogLikelihoodLoss .       .    .     .        .      .      wide
 RMSNormalization          .       .    .     .        .      .      wide
 ReduceL1                  reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 ReduceL2                  reduced .    never .        .      .      fixed=1 vectors=1 axes apart
@@ -212,7 +210,6 @@ ReduceSum                 reduced .    never integers exact  .      fixed=1 vect
 ReduceSumSquare           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
 STFT                      .       .    .     .        .      .      wide
 Softmax                   kept    .    never .        .      .      along_axis=13
-SoftmaxCrossEntropyLoss   .       .    .     .        .      .      wide
 TopK                      .       .    .     .        exact  never  counting=1
 """)
 

@@ -96,7 +96,7 @@ class Traits:
     The meaning of a column is told with its type, that of a word with the word. `fixed`: it may
     fail unless these are omitted or known. `indices` count elements, `axes` axes. `deciding`:
     besides whole numbers after the first input. Columns of positions name inputs, `counting`
-    outputs.
+    outputs. `channels` are pairs, as `0:-2,1:-1`: an input, and an axis that no sum runs along.
     """
 
     shape: Shape = Shape.OTHER
@@ -113,6 +113,9 @@ class Traits:
     counting: Annotated[Sequence[int], "outputs that are sizes or positions, from 0 on"] = ()
     compares: Annotated[str, "the signs of the difference, of `<=>`, for which it is true"] = ""
     since: Annotated[int, "the first version that broadcasts"] = 1
+    channels: Annotated[
+        str, "inputs that may be weights, with the axis of their channels before transposition"
+    ] = ""
     axes: Annotated[bool, "its `fixed` inputs may count from the end of the axes or an axis"] = (
         False
     )
@@ -134,6 +137,11 @@ class Traits:
     ] = ""
     wide: Annotated[bool, "in half precision its result loses too much"] = False
     tensors: Annotated[bool, "its outputs are no sequences, optionals or maps"] = True
+
+    def channel(self, position: int) -> int | None:
+        """The axis of the channels of an input; None where it has none."""
+        pairs = (pair.split(":") for pair in self.channels.split(",") if pair)
+        return next((int(axis) for at, axis in pairs if int(at) == position), None)
 
     @property
     def by_element(self) -> bool:
@@ -194,7 +202,7 @@ def _named(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals:
         return ("tensors", False) if word == "no-tensor" else (name, True)
-    if name in ("accumulates", "compares", "wraps"):
+    if name in ("accumulates", "channels", "compares", "wraps"):
         return name, value
     if name in ("since", "along_axis"):
         return name, int(value)

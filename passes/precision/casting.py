@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
 
-from passes.choices import Half, Retyping, RuleOptions, Signature
+from passes.choices import Assumption, Half, Retyping, RuleOptions, Signature
 from passes.engine.outcome import LeftOut
 from passes.errors import NotProduced
 from passes.ir.model import Model
@@ -16,6 +16,7 @@ from passes.onnxruntime.releases import Release
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
 from passes.precision.seeds import Reason, Seeds
+from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
 from passes.reports.precision import Casting, Kept
 from passes.reports.report import Record, Report, Size
@@ -50,7 +51,8 @@ def deliver(
     """
     model, retyping = Model(proto, original.path), options.retyping or Retyping()
     try:
-        retyped, casts = cast(model, retyping, options.left_out)
+        inputs_fit = Assumption.int32_inputs in options.assume
+        retyped, casts = cast(model, retyping, options.left_out, inputs_fit=inputs_fit)
     except NotCast as error:
         refused = Record("cast", error.path, error.op, "refused", "", error.code, error.sentence)
         report = replace(report, records=[*report.records, refused])
@@ -61,9 +63,14 @@ def deliver(
     return retyped, replace(report, sizes=(report.sizes[0], Size.of(Model(retyped))))
 
 
-def cast(model: Model, retyping: Retyping, left_out: LeftOut) -> tuple[ModelProto, list[Casting]]:
+def cast(
+    model: Model, retyping: Retyping, left_out: LeftOut, *, inputs_fit: bool = False
+) -> tuple[ModelProto, list[Casting]]:
     """Return a model, which has no functions, with the element types that are asked for, and what
     became of each of them. The nodes that are left out, by `cast` and path, keep theirs.
+
+    `inputs_fit`: the numbers of int64 inputs are promised to fit int32. Inputs and outputs of int64
+    keep their type.
 
     Raises:
         NotCast: it cannot have them.
@@ -77,16 +84,27 @@ def cast(model: Model, retyping: Retyping, left_out: LeftOut) -> tuple[ModelProt
                 "main", "graph", "opset", f"{sentence}, and the model is at {model.opset()}"
             )
         flow = Flow.of(model)
-        seeds = Seeds()
-        for step in flow.steps:
-            why = left_out.get(("cast", flow.place(step).path))
-            if why is not None:
-                seeds.steps[step.number] = Reason(*why)
+        seeds = _with_left_out(Seeds(), flow, left_out)
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
         casts.append(one)
+    if retyping.int32:
+        flow = Flow.of(model)
+        seeds = _with_left_out(whole_number_seeds(flow, inputs_fit=inputs_fit), flow, left_out)
+        change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
+        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
+        casts.append(one)
     return model.proto, casts
+
+
+def _with_left_out(seeds: Seeds, flow: Flow, left_out: LeftOut) -> Seeds:
+    """The seeds, and the nodes that are left out, which keep their type for the reason of that."""
+    for step in flow.steps if left_out else ():
+        why = left_out.get(("cast", flow.place(step).path))
+        if why is not None:
+            seeds.steps[step.number] = Reason(*why)
+    return seeds
 
 
 def _narrowed(model: Model, decision: Decision) -> tuple[Model, Casting]:

@@ -43,19 +43,19 @@ _FEW = 16
 #: Elements of a weight that are looked at together.
 _BLOCK = 1 << 22
 
-_ACCUMULATES = Reason(
-    "accumulates",
-    "is part of a state that sums or factors change: errors would grow with the length",
+_ACCUMULATOR = Reason(
+    "accumulator",
+    "it is part of a state that sums or factors change: errors would grow with the length",
 )
-_SCALES = Reason(
-    "scales-a-state",
-    "computes a factor of a state in each iteration: errors in it would grow with the length",
+_FACTOR = Reason(
+    "factor",
+    "it computes a factor of a state in each iteration: errors of it would grow with the length",
 )
-_ENDS = Reason("decides", "decides when a loop ends: the trip count might change")
+_ENDS = Reason("decides", "it decides when a loop ends: the trip count might change")
 _DECIDES = Reason(
-    "decides", "decides on a branch, an integer or a position: rounded operands might change it"
+    "decides", "it decides on a branch, an integer or a position: rounded operands might change it"
 )
-_LOSES = Reason("loses-digits", "loses too many digits in half precision")
+_LOSES = Reason("block-list", "it loses too many digits in half precision")
 
 
 def float_seeds(flow: Flow, narrow: int, keep: Sequence[str], half: Sequence[str]) -> Seeds:
@@ -167,8 +167,8 @@ class _Defaults:
                     factors += (value for value in step.inputs if value not in on_path)
         for value, number in part.items():
             if number in growing:
-                self.stays(value, _ACCUMULATES)
-        self._back(factors, _SCALES, _by_element, self.flow.sources)
+                self.stays(value, _ACCUMULATOR)
+        self._back(factors, _FACTOR, _by_element, self.flow.sources)
 
     def _paths(self) -> Iterator[tuple[int, int]]:
         """The pairs of values, within bodies, of which the first one adds to the second one."""
@@ -176,12 +176,12 @@ class _Defaults:
         for step in self.flow.steps:
             row = traits_of(step.node)
             if step.graph and (row.chooses or row.accumulates) and step.op not in HOLDERS:
-                inputs = [step.inputs[i] for i in row.moves if i < len(step.inputs)]
-                yield from (
-                    pair
-                    for pair in product(inputs or step.inputs, step.outputs)
-                    if self.is_float(pair[0]) and self.is_float(pair[1])
-                )
+                moved = [
+                    value
+                    for position, value in enumerate(step.inputs)
+                    if self.is_float(value) and (not row.moves or position in row.moves)
+                ]
+                yield from product(moved, filter(self.is_float, step.outputs))
         for value, sources in self.flow.sources.items():
             if values[value].graph and self.is_float(value):
                 yield from ((source, value) for source in sources if source != OMITTED)
@@ -201,7 +201,7 @@ class _Defaults:
             read = [step.inputs[i] for i in row.deciding if i < len(step.inputs)]
             if row.counting and row.values is not Values.SIZES:
                 read = [*step.inputs]
-            read = list(filter(self.is_float, read))
+            read = [one for one in read if self.is_float(one) and not flow.values[one].constant]
             if read:
                 self.stay(step, _DECIDES)
             if step.op in _CASTS and self.is_float(step.inputs[0]):
@@ -240,7 +240,7 @@ class _Defaults:
         """Casts of integers, and operators that lose too much."""
         exact = 2 ** (self.info.nmant + 1)
         casts = Reason(
-            "from-integers", f"gives floats of integers, exact in {self.name} only up to {exact}"
+            "from-integers", f"it makes floats of integers, exact in {self.name} only up to {exact}"
         )
         for step in self.flow.steps:
             if traits_of(step.node).stays_wide or draws(step.node):
@@ -258,7 +258,7 @@ class _Defaults:
             if odd is not None:
                 above = abs(odd) > 1
                 beyond = "out of the range" if above else "below the smallest normal number"
-                what = f"computes with '{value.name}': its element {odd:.6g} is {beyond}"
+                what = f"it computes with '{value.name}': its element {odd:.6g} is {beyond}"
                 reason = Reason("range", f"{what} of {self.name}")
                 if not value.constant:
                     self.stays(value.number, reason)
@@ -325,7 +325,7 @@ class _Defaults:
     def by_choice(self, keep: Sequence[str], half: Sequence[str]) -> None:
         """What the user keeps in float32, and what no default may keep."""
         for pattern in keep:
-            reason = Reason("kept", f"is kept in float32 by --keep {pattern}")
+            reason = Reason("kept", f"it is kept by --keep {pattern}")
             steps, values = self._matched(pattern)
             for step in steps:
                 self.stay(step, reason)

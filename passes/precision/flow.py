@@ -24,7 +24,7 @@ OMITTED = -1
 class Value:
     """A value: its name, the number of the graph that defines it, its type, and its element type;
     that of the elements if it is a sequence or optional (`nested`), 0 where it is unknown.
-    `constant`: no caller and no node changes it. `fed`: it is an input of the main graph."""
+    `constant`: no caller, node or training changes it. `fed`: it is an input of the main graph."""
 
     number: int
     name: str
@@ -186,8 +186,9 @@ class Flow:
             if fed:
                 names[name] = self._value(scope, number, name, fed=fed and main)
                 self.inputs[number].append(names[name])
+        constant = not self.model.proto.training_info
         for name in sorted(held.difference(scoping.input_names(graph) if free else ())):
-            names[name] = self._value(scope, number, name, constant=True)
+            names[name] = self._value(scope, number, name, constant=constant)
         for index, node in enumerate(graph.node[:]):
             self._step(scope, number, index, node, names)
         self.returned[number] += [names[name] for name in scoping.output_names(graph)]

@@ -9,6 +9,7 @@ from functools import cache
 
 from onnx import TensorProto, defs
 
+from passes.ir.places import holds_graphs
 from passes.operators.element_types import Formal, Signature, signature
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
@@ -16,7 +17,7 @@ from passes.precision.flow import OMITTED, Flow, Step
 from passes.types.value_types import element
 
 #: Attributes that choose the type of an output.
-_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype")
+_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype", "type")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     row = TRAITS.get(step.op, UNKNOWN)
     types = [_types(flow, numbers) for numbers in (step.inputs, step.outputs)]
     known = None if step.node.domain else signature(step.op, flow.opset)
-    if known is None:
+    # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
+    if known is None or step.op == "BitCast" or holds_graphs(step.node):
         fixed = [_fixed(kinds, change) for kinds in types]
         return Operands(*fixed)
     if row.wraps:
@@ -86,13 +88,15 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     first = known.input(0)
     if reads_any and first and inputs[0] == change.wide and change.narrow in first.valid:
         inputs[0] = Fixed.ANY
-    sides = ((step.inputs, known.input, types[0]), (step.outputs, known.output, types[1]))
-    odd = {
+    formals = (known.input, known.output)
+    odd = {  # that of a value of unknown type may be the wide one
         formal.variable
-        for numbers, formal_of, kinds in sides
+        for numbers, kinds, formal_at in zip(
+            (step.inputs, step.outputs), types, formals, strict=True
+        )
         for position, kind in enumerate(kinds)
         if not kind and numbers[position] != OMITTED
-        if (formal := formal_of(position)) is not None
+        if (formal := formal_at(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:

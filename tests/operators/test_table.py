@@ -23,10 +23,10 @@ _ALL = {
 }
 #: Operators of which nobody has asked anything yet.
 _UNKNOWN = """
-    AffineGrid Attention BitCast CausalConvWithState Col2Im DeformConv
+    AffineGrid Attention BitCast CausalConvWithState Col2Im DeformConv Det
     DynamicQuantizeLinear GridSample ImageDecoder LinearAttention MaxRoiPool
-    QLinearMatMul RegexFullMatch RoiAlign RotaryEmbedding StringConcat StringNormalizer
-    SwiGLU TfIdfVectorizer
+    NegativeLogLikelihoodLoss QLinearMatMul RegexFullMatch RoiAlign RotaryEmbedding
+    SoftmaxCrossEntropyLoss StringConcat StringNormalizer SwiGLU TfIdfVectorizer
 """
 #: Operators that may give what is no tensor, if they are fed that: asked of where it matters.
 _HAND_ON = {"Identity", "If", "Loop"}

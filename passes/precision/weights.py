@@ -1,0 +1,282 @@
+"""Weights stored as float16 or int8, and given back in their own type once, before all loops and
+branches: what reads them does not change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx.numpy_helper import from_array
+
+from passes.ir import scope as scoping
+from passes.ir.attributes import attribute, attributes
+from passes.ir.external_data import byte_size, is_external
+from passes.ir.model import Model
+from passes.ir.names import Names
+from passes.ir.protos import copy_fields
+from passes.ir.versions import DEQUANTIZES, DEQUANTIZES_CHANNELS, FREE_INITIALIZERS
+from passes.operators.element_types import signature
+from passes.operators.table import traits_of
+from passes.precision.flow import Flow, Value
+from passes.precision.seeds import Reason, Seeds
+from passes.reports.precision import Casting, Kept
+from passes.types.value_types import element
+
+Array = npt.NDArray[Any]
+
+_LEAST = 1 << 10  # bytes: a Cast takes about 100 with its names, of 512 that it saves
+_MOST = (1 << 31) - (1 << 26)  # bytes of weights in the file of a model: protobuf holds 2 GiB
+_BLOCK = 1 << 20  # elements that are converted at once
+_HALF = np.finfo(np.float16)
+
+_SMALL = Reason("small", f"of less than {_LEAST} bytes little is saved")
+_FED = Reason("overridable", "a caller may feed another value")
+_TRAINED = Reason("trained", "training changes it")
+_OPSET = Reason("type", f"DequantizeLinear is part of opset {DEQUANTIZES} and later")
+_NO_PRODUCT = Reason("no-product", "a node that is no product and no look-up reads it")
+_LARGE = Reason("range", f"an element is above {_HALF.max:.0f}")
+_TINY = Reason("range", f"all elements are below {_HALF.smallest_normal:.2g}")
+_WHOLE = Reason("whole-numbers", "it holds whole numbers that float16 rounds")
+_NOT_FINITE = Reason("range", "an element is infinite or NaN")
+_FEW = Reason("few-elements", "the scales would take more than half of what is saved")
+_FULL = Reason("file-limit", "a model without external data takes less than 2 GiB")
+
+
+def stored(model: Model, how: str, seeds: Seeds | None = None) -> tuple[ModelProto, Casting]:
+    """The model with its weights stored in another element type, and what that changed.
+
+    Weights are the floats among the constants of the main graph and of bodies; those of bodies
+    become initializers of the main graph. `how` is `float16`, which a Cast reverts, or `int8`,
+    which a DequantizeLinear does: symmetric, with a scale for each channel of the products that
+    read the weight, below opset 13 with one for all. Of the old weights, one at a time is read.
+    `seeds`: the values that stay, and the nodes whose weights do.
+    """
+    return _Storing(Flow.of(model), how, seeds or Seeds()).outcome()
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A weight in its new type: the node that reverts it, and the tensors that this reads, each
+    with the ending of its name."""
+
+    node: NodeProto
+    tensors: Mapping[str, Array]
+
+
+@dataclass
+class _Storing:
+    """The outcome in the making. `gone` are initializers and Constants that are left out, by
+    identity; `moved` are the weights that a graph had, by the identity of the graph: by name, the
+    names that they have in the main graph."""
+
+    flow: Flow
+    how: str
+    seeds: Seeds
+    new: ModelProto = field(default_factory=ModelProto)
+    gone: set[int] = field(default_factory=set)
+    moved: dict[int, dict[str, str]] = field(default_factory=dict)
+    kept: dict[Reason, list[Value]] = field(default_factory=dict)
+
+    def outcome(self) -> tuple[ModelProto, Casting]:
+        """The new model, and the report."""
+        model = self.flow.model
+        names, reverting = Names(model.names), []
+        total = changed = written = 0
+        copy_fields(model.proto, self.new, ("graph",))
+        for value, tensor in self._weights():
+            size = byte_size(tensor)
+            total += size
+            form = self._form(value, tensor)
+            if is_external(tensor) and written + size > _MOST:
+                form = _FULL
+            if isinstance(form, Reason):
+                self.kept.setdefault(form, []).append(value)
+                continue
+            for ending, array in form.tensors.items():
+                form.node.input.append(names.fresh(f"{value.name}_{ending}"))
+                self.new.graph.initializer.append(from_array(array, form.node.input[-1]))
+                written += array.nbytes
+            changed += size
+            name = names.fresh(value.name) if value.graph else value.name
+            form.node.output.append(name)
+            reverting.append(form.node)
+            self._leave_out(value, tensor, name)
+        self.new.graph.node.extend(reverting)
+        self._copy(model.proto.graph, self.new.graph)
+        if model.proto.ir_version < FREE_INITIALIZERS:
+            scoping.list_initializers(self.new.graph)
+        return self.new, Casting(
+            element(TensorProto.FLOAT),
+            self.how,
+            weights=(total, total - changed + written),
+            casts=len(reverting),
+            kept=[self._kept(reason, values) for reason, values in self.kept.items()],
+        )
+
+    def _weights(self) -> Iterator[tuple[Value, TensorProto]]:
+        """Yield the constants, and the defaults of inputs, of types that can be given back."""
+        types: set[int] = {TensorProto.FLOAT}
+        dequantizing = signature("DequantizeLinear", self.flow.opset)
+        if self.how == "int8" and dequantizing is not None:
+            types |= dequantizing.inputs[1].valid
+        for value in self.flow.values:
+            if value.constant or self.flow.producers[value.number] is None:
+                tensor = self.flow.tensor(value)
+                if tensor is not None and tensor.data_type in types:
+                    yield value, tensor
+
+    def _form(self, value: Value, tensor: TensorProto) -> _Form | Reason:
+        model = self.flow.model
+        if value.number in self.seeds.values:
+            return self.seeds.values[value.number]
+        if byte_size(tensor) < _LEAST:
+            return _SMALL
+        if not value.constant:
+            return _TRAINED if model.proto.training_info else _FED
+        for read in self.flow.readers.get(value.number, ()):
+            if read.step in self.seeds.steps:
+                return self.seeds.steps[read.step]
+        if self.how == "float16":
+            return _halved(model.read(tensor))
+        if self.flow.opset < DEQUANTIZES:
+            return _OPSET
+        channels = self._channels(value.number, len(tensor.dims))
+        if not channels:
+            return _NO_PRODUCT
+        axis = min(channels) if self.flow.opset >= DEQUANTIZES_CHANNELS else None
+        return _quantized(model.read(tensor), axis)
+
+    def _channels(self, value: int, rank: int) -> set[int] | None:
+        """The axes that the products that read a value do not sum up; None if other nodes read
+        it, too. Products may read it through Identity and Transpose."""
+        found: set[int] = set()
+        for read in self.flow.readers.get(value, ()):
+            if read.step is None:
+                return None
+            step = self.flow.steps[read.step]
+            axis = _channel(step.node, read.position)
+            if axis is not None and rank > 1:
+                found.add(axis % rank)
+                continue
+            if step.op not in ("Identity", "Transpose"):
+                return None
+            axes = self._channels(step.outputs[0], rank)
+            if axes is None:
+                return None
+            same = range(rank) if step.op == "Identity" else range(rank)[::-1]
+            order = attributes(step.node, "perm") or same
+            found.update(order[axis] for axis in axes)
+        return found
+
+    def _leave_out(self, value: Value, tensor: TensorProto, name: str) -> None:
+        producer = self.flow.producers[value.number]
+        self.gone.add(id(tensor if producer is None else self.flow.steps[producer].node))
+        owner = self.flow.scopes[value.graph].owner
+        self.moved.setdefault(id(owner), {})[value.name] = name
+
+    def _copy(self, graph: GraphProto, copy: GraphProto) -> None:
+        """Add what a graph has to its copy, but the weights that moved. A body that returns one
+        computes it by an Identity."""
+        moved = self.moved.get(id(graph), {})
+        returned = moved.keys() & scoping.output_names(graph)
+        copy_fields(graph, copy, ("input", "initializer", "node", "value_info"))
+        copy.input.extend(one for one in graph.input if one.name not in moved)
+        known = (one for one in graph.value_info if moved.get(one.name, one.name) == one.name)
+        copy.value_info.extend(known)
+        copy.initializer.extend(one for one in graph.initializer[:] if id(one) not in self.gone)
+        for old in sorted(returned):
+            if moved[old] != old:
+                copy.node.append(helper.make_node("Identity", [moved[old]], [old]))
+        for node in graph.node[:]:
+            if id(node) not in self.gone:
+                self._copy_node(node, copy.node.add())
+        renamed = {old: new for old, new in moved.items() if old not in returned and old != new}
+        if renamed:
+            scoping.rename_captures(copy, renamed)
+
+    def _copy_node(self, node: NodeProto, copy: NodeProto) -> None:
+        if not scoping.holds_graphs(node):
+            copy.CopyFrom(node)
+            return
+        copy_fields(node, copy, ("attribute",))
+        for one in node.attribute[:]:
+            made = copy.attribute.add()
+            copy_fields(one, made, ("g", "graphs"))
+            if one.HasField("g"):
+                self._copy(one.g, made.g)
+            for graph in one.graphs[:]:
+                self._copy(graph, made.graphs.add())
+
+    def _kept(self, reason: Reason, values: list[Value]) -> Kept:
+        flow = self.flow
+        paths = [f"{flow.scopes[value.graph].path}/{value.name}" for value in values]
+        reads = (read.step for value in values for read in flow.readers.get(value.number, ()))
+        readers = Counter(flow.steps[step].op for step in reads if step is not None)
+        return Kept(reason.code, reason.sentence, paths, readers)
+
+
+def _channel(node: NodeProto, position: int) -> int | None:
+    """The axis of an input of a product or look-up that is not summed up; None if there is none."""
+    axis = traits_of(node).channel(position)
+    if axis is None:
+        return None
+    transposed = position < 2 and attribute(node, f"trans{'AB'[position]}", 0)
+    return 1 - axis if transposed else attribute(node, "axis", axis)
+
+
+def _halved(array: Array) -> _Form | Reason:
+    """The elements as float16; not those out of its range, and no whole numbers that it rounds.
+
+    Elements below the smallest normal number lose digits, which matters only if all are so small:
+    among larger ones their error is below that of these.
+    """
+    half = np.empty(array.shape, np.float16)
+    largest, whole, same = 0.0, True, True
+    for part in _parts(array):
+        old, new = array[part], half[part]
+        with np.errstate(over="ignore"):
+            new[...] = old
+        finite = np.isfinite(old)
+        if not np.array_equal(finite, np.isfinite(new)):
+            return _LARGE
+        if not finite.all():
+            old, new = old[finite], new[finite]
+        sizes = np.abs(old)
+        largest = max(largest, sizes.max(initial=0))
+        whole = whole and np.array_equal(sizes, np.rint(sizes))
+        same = same and np.array_equal(old, new)
+    if whole and not same:
+        return _WHOLE
+    if 0 < largest < _HALF.smallest_normal:
+        return _TINY
+    node = helper.make_node("Cast", [], [], to=TensorProto.FLOAT)
+    return _Form(node, {"float16": half})
+
+
+def _quantized(array: Array, axis: int | None) -> _Form | Reason:
+    """The elements as int8 and their scales: for each index of an axis, or one for all."""
+    summed = tuple(at for at in range(array.ndim) if at != axis)
+    largest = np.maximum(array.max(summed, keepdims=True), -array.min(summed, keepdims=True))
+    if not np.isfinite(largest).all():
+        return _NOT_FINITE
+    scales = (largest / 127).astype(array.dtype)
+    scales[scales == 0] = 1
+    if 2 * scales.nbytes > array.nbytes - array.size - scales.nbytes:
+        return _FEW
+    whole = np.empty(array.shape, np.int8)
+    for part in _parts(array):
+        steps = array[part] / (scales[part] if axis == 0 else scales)
+        whole[part] = np.clip(np.rint(steps.astype(np.float32)), -127, 127)
+    node = helper.make_node("DequantizeLinear", [], [], axis=axis)
+    return _Form(node, {"int8": whole, "scale": scales.reshape(() if axis is None else -1)})
+
+
+def _parts(array: Array) -> Iterator[slice]:
+    """Yield the parts of the first axis that are converted at once, which needs little memory."""
+    rows = max(1, _BLOCK * len(array) // array.size)
+    return (slice(start, start + rows) for start in range(0, len(array), rows))
