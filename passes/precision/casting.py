@@ -13,9 +13,11 @@ from passes.engine.outcome import LeftOut
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
+from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
 from passes.precision.seeds import Reason, Seeds
+from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
 from passes.reports.precision import Casting, Kept
@@ -84,10 +86,15 @@ def cast(
                 "main", "graph", "opset", f"{sentence}, and the model is at {model.opset()}"
             )
         flow = Flow.of(model)
-        seeds = _with_left_out(Seeds(), flow, left_out)
+        seeds = float_seeds(flow, half, retyping.keep, retyping.half)
+        seeds = _with_left_out(seeds, flow, left_out)
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        casts.append(one)
+    if retyping.weights:
+        proto, one = stored(model, retyping.weights)
+        model = Model(proto, model.path)
         casts.append(one)
     if retyping.int32:
         flow = Flow.of(model)

@@ -88,15 +88,13 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     first = known.input(0)
     if reads_any and first and inputs[0] == change.wide and change.narrow in first.valid:
         inputs[0] = Fixed.ANY
-    formals = (known.input, known.output)
-    odd = {  # that of a value of unknown type may be the wide one
+    sides = ((step.inputs, known.input, types[0]), (step.outputs, known.output, types[1]))
+    odd = {
         formal.variable
-        for numbers, kinds, formal_at in zip(
-            (step.inputs, step.outputs), types, formals, strict=True
-        )
+        for numbers, formal_of, kinds in sides
         for position, kind in enumerate(kinds)
         if not kind and numbers[position] != OMITTED
-        if (formal := formal_at(position)) is not None
+        if (formal := formal_of(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:
