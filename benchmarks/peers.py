@@ -1,8 +1,10 @@
-"""Other optimizers, each run in a process of its own: they may crash, and take what they import."""
+"""Other optimizers and converters to float16, each run in a process of its own: they may crash, and
+take what they import."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +36,27 @@ PEERS = {
     "onnx.save(optimizer.optimize(onnx.load(before)), after)",
     "onnxruntime offline": f"import onnxruntime\n{_SAVED}",
 }
+#: By name: the expression that is a converter of models to float16, with inputs and outputs kept.
+CASTS = {
+    "onnxconverter-common": "functools.partial(importlib.import_module("
+    "'onnxconverter_common.float16').convert_float_to_float16, "
+    "keep_io_types=True, disable_shape_infer=True)",
+    "onnxruntime.transformers": "functools.partial(importlib.import_module("
+    "'onnxruntime.transformers.float16').convert_float_to_float16, keep_io_types=True)",
+}
+_CAST = """
+import functools, importlib, json, pathlib, sys, warnings
+import onnx
+warnings.simplefilter("ignore")
+cast, failed = {cast}, {{}}
+for number in range({count}):
+    try:
+        before, after = (pathlib.Path(folder) / f"{{number}}.{{side}}.onnx" for side in "ab")
+        onnx.save(cast(onnx.load(before)), after)
+    except Exception as error:
+        failed[number] = f"{{type(error).__name__}}: {{error}}"
+pathlib.Path(folder, "failed.json").write_text(json.dumps(failed))
+"""
 _RUN = """
 import onnxruntime, numpy
 options = onnxruntime.SessionOptions()
@@ -78,16 +101,37 @@ def optimized(
         return onnx.load(paths["after"])
 
 
-def _run(program: str, what: str) -> None:
+def cast_by(peer: str, models: Sequence[ModelProto]) -> list[ModelProto | Failed]:
+    """What a converter to float16 makes of each model, or why it makes nothing.
+
+    Raises:
+        Failed: the converter is not installed, or the process crashes.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number, model in enumerate(models):
+            onnx.save(model, folder / f"{number}.a.onnx")
+        program = _CAST.format(cast=CASTS[peer], count=len(models))
+        _run(f"folder = {name!r}\n{program}", "fails", seconds=_SECONDS + 2 * len(models))
+        failed = json.loads((folder / "failed.json").read_text(encoding="utf-8"))
+        return [
+            Failed(failed[str(number)])
+            if str(number) in failed
+            else onnx.load(folder / f"{number}.b.onnx")
+            for number in range(len(models))
+        ]
+
+
+def _run(program: str, what: str, *, seconds: int = _SECONDS) -> None:
     """Run a program to its end."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", program],
-            capture_output=True, text=True, timeout=_SECONDS, check=False,
+            capture_output=True, text=True, timeout=seconds, check=False,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise Failed(f"{what}: not done after {_SECONDS} s") from None
+        raise Failed(f"{what}: not done after {seconds} s") from None
     if done.returncode == 0:
         return
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

@@ -159,6 +159,11 @@ class Retyping:
     int32: bool = False
     max_error: float | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        """True if the outcome answers as the model, to the bit."""
+        return not self.to and not self.weights
+
 
 @dataclass(frozen=True)
 class RuleOptions:
@@ -254,7 +259,7 @@ class Proving:
 @dataclass(frozen=True)
 class Verifying:
     """The way to verify. `budget` is in seconds; `executor` one of reference, onnxruntime, both;
-    `assume` are the assumptions that the rewrites made; `within` is the `max_error` of a cast."""
+    `assume` are the assumptions that the rewrites made."""
 
     executor: str = "both"
     budget: float = 60.0
@@ -262,4 +267,3 @@ class Verifying:
     inputs: str | os.PathLike[str] | None = None
     allow_unverified: bool = False
     assume: Sequence[str] = ()
-    within: float | None = None

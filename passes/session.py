@@ -195,7 +195,7 @@ class Session:
                     outcomes.append(one.outcome(before, model, found, left_out))
                 made = Outcome.joined(outcomes)
                 equal, given = bound.sized(made.equal)
-                proto = equal if made.uncast is None else bound.sized(made.proto)[0]
+                proto = equal if made.proto is made.equal else bound.sized(made.proto)[0]
             spent = Spent(loading, round(_since(started) - loading, 3), made.seconds)
             report = replace(made.report, bound=bound.described(given), spent=spent)
             if proto is original.proto:
@@ -204,16 +204,21 @@ class Session:
             if attempt is not None:
                 report = replace(report, proof=attempt.proof)
             if self.verifying is not None:
-                from passes.verify.rewrites.judged import verified
+                from passes.verify.rewrites.judged import judged_cast, verified
 
                 sought = proofs.cases(given, attempt, self.verifying.seed)
-                how = self.verifying
+                how, last = self.verifying, self.passes[-1].options
                 try:
                     if equal is not original.proto:
                         made = replace(made, proto=equal, report=report)
                         report = verified(
                             given, made, self.passes, how, sought, bound, known, self.say
                         )
+                    if proto is not equal:
+                        self.say("executing before and after the cast")
+                        uncast, cast = (Model(one, original.path) for one in (equal, proto))
+                        last = replace(last, left_out=left_out)
+                        report = judged_cast(uncast, cast, report, last, how)
                 except LeaveOut as more:
                     left_out = {**left_out, **more.sites}
                     continue

@@ -6,18 +6,13 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from passes.analysis.integers.integers import Integers
+from passes.analysis.integers.intervals import Intervals
 from passes.converters.writing.conversion import Conversion
-from passes.ir.operators import op_of
-from passes.ir.scope import Scope
 from passes.ir.versions import LESS_TAKES_INTEGERS
-from passes.operators.table import traits_of
 from passes.writing import spelling
-
-#: Those that give numbers of their first input.
-_MOVING = frozenset({"Cast", "Gather", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 
 def axis_from_front(
@@ -87,28 +82,8 @@ def is_negative(ctx: Conversion, numbers: str, elem_type: int) -> str:
 
 def _counts_from_front(ctx: Conversion, name: str) -> bool:
     """Return whether all numbers of a value are proven to be 0 or more."""
-    numbers = Integers(ctx.site).outside(name)
-    if numbers is not None and all(item.at_least(0) for item in numbers.items):
-        return True
-    model, scope = ctx.site.model, ctx.site.scope
-    while (home := model.home(scope, name)) is not None:
-        node = model.producer(home.owner, name)
-        if node is None:
-            return _is_iteration(home, name)
-        if op_of(node) not in _MOVING:
-            places = traits_of(node).counting
-            return any(node.output[place] == name for place in places)
-        scope, name = home, node.input[0]
-    return False
-
-
-def _is_iteration(home: Scope, name: str) -> bool:
-    """Return whether a name is the number of the iteration that a Loop gives its body."""
-    holder = home.holder
-    if holder is None or home.key[-1] != "body":
-        return False
-    inputs = home.owner.input if isinstance(home.owner, GraphProto) else []
-    return op_of(holder.node) == "Loop" and bool(inputs) and inputs[0].name == name
+    bounds = Intervals(Integers(ctx.site)).of(name)
+    return bounds is not None and bounds[0] >= 0
 
 
 def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:

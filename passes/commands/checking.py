@@ -80,7 +80,7 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         """
         from passes.session import loaded
         from passes.targets.checking import TargetCheck
-        from passes.targets.findings import check
+        from passes.targets.findings import check, precision
         from passes.targets.remedies import Remedies, fixing, plan
 
         profile = self._profile()
@@ -100,6 +100,7 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
             made.missing,
             profile.summary,
             planned,
+            precision(model, profile),
         )
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:

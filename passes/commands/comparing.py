@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from passes.bisection.result import Bisection
     from passes.ir.model import Model
     from passes.proving.judging import Judged
+    from passes.reports.precision import Within
     from passes.reports.proof import Proof
     from passes.reports.report import Checked
     from passes.verify.compare.verdicts import Failure, Verification
@@ -41,7 +42,7 @@ class Verify(Comparing, Reporting, Paged, Standalone):
     """Execute two models on the same inputs and compare their outputs.
 
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
-    compared.
+    compared. With --within, exit 4 if an error is larger.
     """
 
     before: Source = argument("The original.")
@@ -60,12 +61,22 @@ class Verify(Comparing, Reporting, Paged, Standalone):
         metavar="E",
         shown=CLI,
     )
+    within: float | None = option(
+        None,
+        "Judge the models as before and after a cast: at several lengths, an output of floats may "
+        "be off by this part of its largest element. Floats may be of other types; what else "
+        "differs is counted.",
+        least=0,
+        metavar="E",
+    )
 
     def check(self) -> None:
         """See that one thing is asked of floats."""
         super().check()
         if self.exact and self._allowed is not None:
             raise WrongValue("exact", "cannot be combined with --atol and --rtol")
+        if self.within is not None and (self.exact or self._allowed is not None):
+            raise WrongValue("within", "cannot be combined with --exact, --atol and --rtol")
 
     @property
     def _allowed(self) -> tuple[float, float] | None:
@@ -75,41 +86,62 @@ class Verify(Comparing, Reporting, Paged, Standalone):
         return self.atol or 0.0, self.rtol or 0.0
 
     def run(self, say: Say = silent) -> Checked:
-        """Return the verdict: `verified` if their outputs agree, `mismatch`, or `not-compared` if
-        no case could be compared.
+        """Return the verdict: `verified` if their outputs agree, `within` if they do within an
+        error, `mismatch`, or `not-compared` if no case could be compared.
 
         Raises:
             BadModel: one of them is no valid model.
             NoExecutor: onnxruntime is asked for, and not installed.
             NoRuntime: the runtime of that name is not installed.
         """
+        old, new = _both(self.before, self.after)
+        if self.within is None:
+            return self._verified(old, new, say).short
+        from passes.reports.report import Checked
 
-        return self._verified(*_both(self.before, self.after), say).short
+        found = self._judged(old, new, say)
+        return Checked(found.verdict, found.sentence)
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
         from passes.reports.report import Report, Size
         from passes.reports.report_file import ReportFile
+        from passes.verify.compare.verdicts import Verification
 
         before, after = path_of(self.before), path_of(self.after)
         old, new = _both(before, after)
-        found = self._verified(old, new, say)
         opsets, sizes = (old.opset(), new.opset()), (Size.of(old), Size.of(new))
-        report = Report("verify", f"{before}", opsets, sizes, checked=found.short)
+        report = Report("verify", f"{before}", opsets, sizes)
+        found: Verification | Within
+        if self.within is None:
+            found = self._verified(old, new, say)
+            report, reason = replace(report, checked=found.short), found.reason
+        else:
+            found = self._judged(old, new, say)
+            report, reason = replace(report, within=found), found.sentence
 
         def page() -> str:
             return ReportFile.of_comparison(report, (before, after), flags_of(self)).to_html()
 
         shown = Output(report.to_text(), {"json": report.to_json, "html": page})
         if found.verdict == "mismatch":
-            sentence = f"{after}: does not agree with {before}: {found.reason}"
+            sentence = f"{after}: does not agree with {before}: {reason}"
             shown = replace(shown, failure=sentence, exit_code=MISMATCH)
-            if found.failure is not None:  # else their inputs or outputs are others
+            if isinstance(found, Verification) and found.failure is not None:
                 remark = _reproduced(self, (old, new), found.reason, found.failure, self.exact)
                 shown = replace(shown, remarks=[remark])
         elif found.verdict == "not-compared":
-            sentence = f"{before}: no case could be compared, {found.reason}"
+            sentence = f"{before}: no case could be compared, {reason}"
             shown = replace(shown, failure=sentence, exit_code=NOT_PRODUCED)
         yield shown
+
+    def _judged(self, old: Model, new: Model, say: Say) -> Within:
+        """The verdict on two valid models that are equal within an error."""
+        from passes.verify.within.judging import Terms, judged
+
+        say("executing both")
+        given = feeds_of(self.inputs, old.proto)
+        terms = Terms(self.within, self.executor, self.seed, given, self.budget)
+        return judged(old, new, terms).within
 
     def _verified(self, old: Model, new: Model, say: Say) -> Verification:
         """The verification of two valid models."""

@@ -1,4 +1,4 @@
-"""Explains rules and codes, from the rules' own docstrings and the tables of codes of proofs and casts."""
+"""Explains rules and codes, from the rules' own docstrings and the tables of other codes."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _ALL = (
     # the cast itself is no rule: it gives types to all values at once
     Schedule(
         "cast",
-        (_INLINE, replace(UPGRADE, start=converting.if_too_old)),
+        (_INLINE, replace(UPGRADE, name="upgrade if too old", start=converting.if_too_old)),
         deliver=casting.deliver,
     ),
     Schedule("lower", (_FIRST, _alone("lower-scan"))),

@@ -23,7 +23,7 @@ _MEANT, _NOT_MEANT = "meant", "not meant"
 
 
 class NothingMatches(DoesNotFit):
-    """A pattern of `--only` matches no node."""
+    """A pattern of `--only`, `--keep` or `--half` matches no node."""
 
 
 def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:

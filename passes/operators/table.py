@@ -34,7 +34,7 @@ _ELEMENTWISE = rows("""
 Abs              elementwise light never    floats   exact  never
 Acos             elementwise .     never    .        .      once
 Acosh            elementwise .     never    .        .      once
-Add              broadcast   light never    floats   exact  .      commutes
+Add              broadcast   light never    floats   exact  .      commutes accumulates=+
 Asin             elementwise .     never    .        .      once
 Asinh            elementwise .     never    .        .      once
 Atan             elementwise .     never    .        .      once
@@ -46,36 +46,36 @@ BitwiseOr        broadcast   light never    integers exact  never
 BitwiseXor       broadcast   light never    integers exact  never
 Cast             elementwise move  strings  integers exact  once
 CastLike         elementwise move  strings  integers exact  once
-Ceil             elementwise light never    floats   exact  never
+Ceil             elementwise light never    floats   exact  never wide
 Celu             elementwise .     never    .        .      .
 Clip             elementwise light never    integers exact  never
 Cos              elementwise .     never    .        .      once
 Cosh             elementwise .     never    .        .      once
 DequantizeLinear kept        .     .        .        .      once
-Div              broadcast   light integers floats   .      once
+Div              broadcast   light integers floats   .      once accumulates=*
 Elu              elementwise .     never    .        .      once
 Erf              elementwise .     never    .        .      once
 Exp              elementwise .     never    .        .      once
-Floor            elementwise light never    floats   exact  never
+Floor            elementwise light never    floats   exact  never wide
 Gelu             elementwise .     never    .        .      once
 HardSigmoid      elementwise .     never    .        .      once
 HardSwish        elementwise .     never    .        .      once
 Identity         elementwise free  never    any      exact  never
-LeakyRelu        elementwise light never    .        .      once
-Log              elementwise .     never    .        .      once
+LeakyRelu        elementwise light never    .        .      once accumulates=+
+Log              elementwise .     never    .        .      once wide
 Max              broadcast   light never    integers exact  never  since=8
-Mean             broadcast   light never    .        .      .      since=8
+Mean             broadcast   light never    .        .      .      since=8 accumulates=+
 Min              broadcast   light never    integers exact  never  since=8
 Mish             elementwise .     never    .        .      once
-Mod              broadcast   light integers integers .      never
-Mul              broadcast   light never    floats   exact  once   commutes
+Mod              broadcast   light integers integers .      never wide
+Mul              broadcast   light never    floats   exact  once   commutes accumulates=*
 Neg              elementwise light never    floats   exact  never
-PRelu            kept        light never    .        exact  once
-Pow              broadcast   .     integers .        .      once
+PRelu            kept        light never    .        exact  once accumulates=+
+Pow              broadcast   .     integers .        .      once wide
 QuantizeLinear   kept        .     .        .        .      .
-Reciprocal       elementwise light never    floats   .      once
+Reciprocal       elementwise light never    floats   .      once wide
 Relu             elementwise light never    .        exact  never
-Round            elementwise light never    floats   exact  never
+Round            elementwise light never    floats   exact  never wide
 Selu             elementwise .     never    .        .      once
 Shrink           elementwise light never    .        .      .
 Sigmoid          elementwise .     never    .        .      once
@@ -85,8 +85,8 @@ Sinh             elementwise .     never    .        .      once
 Softplus         elementwise .     never    .        .      once
 Softsign         elementwise .     never    .        .      once
 Sqrt             elementwise .     never    floats   .      once
-Sub              broadcast   light never    floats   exact  .
-Sum              broadcast   light never    integers exact  .      since=8
+Sub              broadcast   light never    floats   exact  .  accumulates=+
+Sum              broadcast   light never    integers exact  .      since=8 accumulates=+
 Swish            elementwise .     never    .        .      once
 Tan              elementwise .     never    .        .      once
 Tanh             elementwise .     never    .        .      once
@@ -111,25 +111,25 @@ RandomNormal      .     .     .     .     .      .      draws
 RandomNormalLike  .     .     .     .     .      .      draws
 RandomUniform     .     .     .     .     .      .      draws
 RandomUniformLike .     .     .     .     .      .      draws
-Range             .     fill  .     any   exact  never  deciding=0,1,2
+Range             .     fill  .     any   exact  never  deciding=0,1,2 wide
 """)
 
 #: Operators on images: pools, sizes, statistics of channels.
 _IMAGES = rows("""
 # operator            shape work fails folds values rounds besides
 AveragePool           .     .    never .     .      .  pools by_image
-BatchNormalization    .     .    never .     .      .
+BatchNormalization    .     .    never .     .      .  wide
 GlobalAveragePool     .     .    never .     .      .  by_image
 GlobalLpPool          .     .    never .     .      .  by_image
 GlobalMaxPool         .     .    never .     .      .  by_image
 InstanceNormalization kept  .    never .     .      .  by_image
-LRN                   .     .    never .     .      .  by_image
+LRN                   .     .    never .     .      .  by_image wide
 LpPool                .     .    never .     .      .  pools by_image
 MaxPool               .     .    never .     exact  never  pools
 MaxUnpool             .     .    .     .     .      never
-NonMaxSuppression     .     .    .     .     .      .      deciding=0,1
-Resize                .     .    .     .     .      .      deciding=1-3
-Upsample              .     .    .     .     .      .      deciding=1
+NonMaxSuppression     .     .    .     .     .      .      deciding=0,1 counting=0
+Resize                .     .    .     .     .      .      deciding=1-3 wide
+Upsample              .     .    .     .     .      .      deciding=1 wide
 """)
 
 #: Operators that move elements, or tell where they are: shapes, indices, parts.
@@ -163,7 +163,7 @@ TensorScatter   .     .    .       .     .      never
 Tile            .     fill never   any   exact  never  moves=0 fixed=1 vectors=1
 Transpose       .     move never   any   exact  never  moves=0
 Trilu           kept  move .       any   exact  never  moves=0
-Unique          .     .    .       .     exact  never  deciding=0
+Unique          .     .    .       .     exact  never  deciding=0 counting=1-3
 Unsqueeze       .     view never   any   exact  never  moves=0 fixed=1 axes
 """)
 
@@ -185,26 +185,32 @@ RNN           .     .       never   .     .      .      fixed=4 channels=1:1,2:1
 
 #: Operators that compute with all elements along some axes: sums, extremes, normalizations.
 _REDUCTIONS = rows("""
-# operator         shape   work fails folds    values rounds besides
-ArgMax             .       .    empty integers exact  never  counting=0 apart
-ArgMin             .       .    empty integers exact  never  counting=0 apart
-CumSum             kept    .    never integers exact  .      fixed=1 axes
-Hardmax            kept    .    never .        exact  never  along_axis=13
-LayerNormalization kept    .    never .        .      .
-LogSoftmax         kept    .    never .        .      .  along_axis=13
-LpNormalization    kept    .    .     .        .      .  along_axis=1
-ReduceL1           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
-ReduceL2           reduced .    never .        .      .      fixed=1 vectors=1 axes apart
-ReduceLogSum       reduced .    never .        .      .      fixed=1 vectors=1 axes apart
-ReduceLogSumExp    reduced .    never .        .      .      fixed=1 vectors=1 axes apart
-ReduceMax          reduced .    empty integers exact  never  fixed=1 vectors=1 axes apart
-ReduceMean         reduced .    never .        .      .      fixed=1 vectors=1 axes apart
-ReduceMin          reduced .    empty integers exact  never  fixed=1 vectors=1 axes apart
-ReduceProd         reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
-ReduceSum          reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
-ReduceSumSquare    reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
-Softmax            kept    .    never .        .      .  along_axis=13
-TopK               .       .    .     .        exact  never  counting=1
+# operator                shape   work fails folds    values rounds besides
+ArgMax                    .       .    empty integers exact  never  counting=0 apart
+ArgMin                    .       .    empty integers exact  never  counting=0 apart
+CumProd                   .       .    .     .        .      .      wide
+CumSum                    kept    .    never integers exact  .      fixed=1 axes
+DFT                       .       .    .     .        .      .      wide
+GroupNormalization        .       .    .     .        .      .      wide
+Hardmax                   kept    .    never .        exact  never  along_axis=13
+LayerNormalization        kept    .    never .        .      .
+LogSoftmax                kept    .    never .        .      .      along_axis=13
+LpNormalization           kept    .    .     .        .      .      along_axis=1
+MeanVarianceNormalization .       .    .     .        .      .      wide
+RMSNormalization          .       .    .     .        .      .      wide
+ReduceL1                  reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
+ReduceL2                  reduced .    never .        .      .      fixed=1 vectors=1 axes apart
+ReduceLogSum              reduced .    never .        .      .      fixed=1 vectors=1 axes apart
+ReduceLogSumExp           reduced .    never .        .      .      fixed=1 vectors=1 axes apart
+ReduceMax                 reduced .    empty integers exact  never  fixed=1 vectors=1 axes apart
+ReduceMean                reduced .    never .        .      .      fixed=1 vectors=1 axes apart
+ReduceMin                 reduced .    empty integers exact  never  fixed=1 vectors=1 axes apart
+ReduceProd                reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
+ReduceSum                 reduced .    never integers exact  .      fixed=1 vectors=1 axes apart
+ReduceSumSquare           reduced .    never .        exact  .      fixed=1 vectors=1 axes apart
+STFT                      .       .    .     .        .      .      wide
+Softmax                   kept    .    never .        .      .      along_axis=13
+TopK                      .       .    .     .        exact  never  counting=1
 """)
 
 #: Control flow, sequences, optionals and maps.

@@ -132,6 +132,10 @@ class Traits:
     wraps: Annotated[str, "what it takes or gives: `sequence` or `optional`"] = ""
     makes: Annotated[bool, "it makes a sequence of no other one"] = False
     draws: Annotated[bool, "it draws random numbers; Dropout, in training"] = False
+    accumulates: Annotated[
+        str, "how a state grows through it: by what is added, `+`, or by factors, too, `*`"
+    ] = ""
+    wide: Annotated[bool, "in half precision its result loses too much"] = False
     tensors: Annotated[bool, "its outputs are no sequences, optionals or maps"] = True
 
     def channel(self, position: int) -> int | None:
@@ -155,6 +159,18 @@ class Traits:
         same."""
         named = self.work is Work.FREE and self.shape is Shape.ELEMENTWISE
         return named or self.work is Work.VIEW
+
+    @property
+    def chooses(self) -> bool:
+        """True if it gives its operands, or a choice of them, perhaps in another type."""
+        return self.rounds is Rounds.NEVER or self.only_moves
+
+    @property
+    def stays_wide(self) -> bool:
+        """True if it stays in float32 by default: it sums up along an axis, compares, or is
+        marked."""
+        sums = self.shape in (Shape.KEPT, Shape.REDUCED) and self.rounds is Rounds.INSIDE
+        return sums or bool(self.compares) or self.wide
 
 
 def rows(text: str) -> Mapping[str, Traits]:
@@ -186,7 +202,7 @@ def _named(word: str) -> tuple[str, Any]:
     name, equals, value = word.partition("=")
     if not equals:
         return ("tensors", False) if word == "no-tensor" else (name, True)
-    if name in ("compares", "wraps", "channels"):
+    if name in ("accumulates", "channels", "compares", "wraps"):
         return name, value
     if name in ("since", "along_axis"):
         return name, int(value)

@@ -8,14 +8,16 @@ from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
 
-from passes.choices import Half, Retyping, RuleOptions, Signature
-from passes.engine.outcome import LeftOut
+from passes.choices import Assumption, Half, Retyping, RuleOptions, Signature
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
+from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
-from passes.precision.seeds import Reason, Seeds
+from passes.precision.seeds import Reason
+from passes.precision.weights import stored
+from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
 from passes.reports.precision import Casting, Kept
 from passes.reports.report import Record, Report, Size
@@ -48,9 +50,8 @@ def deliver(
     Raises:
         NotProduced: it cannot have them.
     """
-    model, retyping = Model(proto, original.path), options.retyping or Retyping()
     try:
-        retyped, casts = cast(model, retyping, options.left_out)
+        retyped, casts = cast(Model(proto, original.path), options)
     except NotCast as error:
         refused = Record("cast", error.path, error.op, "refused", "", error.code, error.sentence)
         report = replace(report, records=[*report.records, refused])
@@ -61,13 +62,16 @@ def deliver(
     return retyped, replace(report, sizes=(report.sizes[0], Size.of(Model(retyped))))
 
 
-def cast(model: Model, retyping: Retyping, left_out: LeftOut) -> tuple[ModelProto, list[Casting]]:
+def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]:
     """Return a model, which has no functions, with the element types that are asked for, and what
-    became of each of them. The nodes that are left out, by `cast` and path, keep theirs.
+    became of each of them. The nodes that are left out, by `cast` and path, keep float32; inputs
+    and outputs of int64 keep their type.
 
     Raises:
         NotCast: it cannot have them.
+        NothingMatches: a pattern of those that are to be kept, or not, matches no node.
     """
+    retyping, left_out = options.retyping or Retyping(), options.left_out
     casts: list[Casting] = []
     if retyping.to:
         half = _HALVES[Half(retyping.to)]
@@ -77,14 +81,25 @@ def cast(model: Model, retyping: Retyping, left_out: LeftOut) -> tuple[ModelProt
                 "main", "graph", "opset", f"{sentence}, and the model is at {model.opset()}"
             )
         flow = Flow.of(model)
-        seeds = Seeds()
-        for step in flow.steps:
+        seeds = float_seeds(flow, half, retyping.keep, retyping.half)
+        for step in flow.steps if left_out else ():
             why = left_out.get(("cast", flow.place(step).path))
             if why is not None:
                 seeds.steps[step.number] = Reason(*why)
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        casts.append(one)
+    if retyping.weights:
+        proto, one = stored(model, retyping.weights)
+        model = Model(proto, model.path)
+        casts.append(one)
+    if retyping.int32:
+        flow = Flow.of(model)
+        inputs_fit = Assumption.int32_inputs in options.assume
+        seeds = whole_number_seeds(flow, inputs_fit=inputs_fit)
+        change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
+        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
         casts.append(one)
     return model.proto, casts
 

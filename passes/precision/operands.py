@@ -9,14 +9,16 @@ from functools import cache
 
 from onnx import TensorProto, defs
 
+from passes.ir.places import holds_graphs
 from passes.operators.element_types import Formal, Signature, signature
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Step
+from passes.types.dtypes import numpy_dtype
 from passes.types.value_types import element
 
 #: Attributes that choose the type of an output.
-_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype")
+_CHOOSING = ("to", "dtype", "output_dtype", "output_datatype", "type")
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Narrowing:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of both types."""
-        return element(self.wide), element(self.narrow)
+        """The names of both types, as numpy has them."""
+        return numpy_dtype(self.wide).name, numpy_dtype(self.narrow).name
 
     def fits(self, formal: Formal) -> bool:
         """Return whether an operand may have the narrow type, and onnxruntime has a kernel for it;
@@ -74,7 +76,8 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     row = TRAITS.get(step.op, UNKNOWN)
     types = [_types(flow, numbers) for numbers in (step.inputs, step.outputs)]
     known = None if step.node.domain else signature(step.op, flow.opset)
-    if known is None:
+    # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
+    if known is None or step.op == "BitCast" or holds_graphs(step.node):
         fixed = [_fixed(kinds, change) for kinds in types]
         return Operands(*fixed)
     if row.wraps:
@@ -82,15 +85,17 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
         kinds = [list(_wrapped(one, known, of, change, able)) for of, one in enumerate(types)]
         return Operands(*kinds)
     reads_any = row.values is Values.SIZES or step.op in ("Cast", "CastLike")
-    inputs: list[Fixed | int] = [
-        Fixed.ANY if reads_any and position == 0 and kind == change.wide else kind
-        for position, kind in enumerate(types[0])
-    ]
+    inputs: list[Fixed | int] = list(types[0])
+    first = known.input(0)
+    if reads_any and first and inputs[0] == change.wide and change.narrow in first.valid:
+        inputs[0] = Fixed.ANY
+    sides = ((step.inputs, known.input, types[0]), (step.outputs, known.output, types[1]))
     odd = {
         formal.variable
-        for position, kind in enumerate(types[0])
-        if not kind and step.inputs[position] != OMITTED
-        if (formal := known.input(position)) is not None
+        for numbers, formal_of, kinds in sides
+        for position, kind in enumerate(kinds)
+        if not kind and numbers[position] != OMITTED
+        if (formal := formal_of(position)) is not None
     }
 
     def operand(kind: Fixed | int, formal: Formal | None) -> Operand:

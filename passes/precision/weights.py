@@ -27,7 +27,6 @@ from passes.operators.table import traits_of
 from passes.precision.flow import Flow, Value
 from passes.precision.seeds import Reason, Seeds
 from passes.reports.precision import Casting, Kept
-from passes.types.value_types import element
 
 Array = npt.NDArray[Any]
 
@@ -115,7 +114,7 @@ class _Storing:
         if model.proto.ir_version < FREE_INITIALIZERS:
             scoping.list_initializers(self.new.graph)
         return self.new, Casting(
-            element(TensorProto.FLOAT),
+            "float32",
             self.how,
             weights=(total, total - changed + written),
             casts=len(reverting),

@@ -122,10 +122,15 @@ class _Writer:
     def _read(self, read: Read) -> str:
         """The name of a value in the type in which it is read."""
         value = self.flow.values[read.value]
+        concerned = self.decision.concerns(value)
+        return self.known[value.number, self._read_as(read)] if concerned else value.name
+
+    def _read_as(self, read: Read) -> int:
+        """The type in which a value is read."""
+        value = self.flow.values[read.value]
         if not self.decision.concerns(value):
-            return value.name
-        wanted = self.decision.wanted(read) or self.types[value.number][0]
-        return self.known[value.number, wanted]
+            return value.elem_type
+        return self.decision.wanted(read) or self.types[value.number][0]
 
     # -- graphs -------------------------------------------------------------------------------
 
@@ -250,12 +255,28 @@ class _Writer:
             replace_all(node.output, outputs)
         chosen = "" if node.domain else choosing_attribute(step.op, self.flow.opset)
         if chosen:
-            self._choose(node, chosen, self.decision.own(changed[0]))
+            reads = [Read(value, place, step.number) for place, value in enumerate(step.inputs)]
+            read = {self._read_as(one) for one in reads if one.value != OMITTED}
+            self._choose(node, chosen, self.decision.own(changed[0]), read)
 
-    def _choose(self, node: NodeProto, name: str, elem_type: int) -> None:
-        """Let the attribute of a node choose a type, in place."""
+    def _choose(self, node: NodeProto, name: str, elem_type: int, read: set[int]) -> None:
+        """Let the attribute of a node choose a type, in place; it has inputs of the types `read`.
+
+        Without a `dtype`, the type is that of an input. onnxruntime does not load all nodes whose
+        `output_dtype` tells what their inputs do.
+        """
         old = next((one for one in node.attribute if one.name == name), None)
-        if elem_type == self.decision.change.wide and (old or name == "value" or not node.input):
+        change = self.decision.change
+        if elem_type == change.wide and (old is not None or change.narrow not in read):
+            return
+        if name.endswith("dtype") and elem_type in read:
+            replace_all(node.attribute, [one for one in node.attribute if one.name != name])
+            return
+        if name == "type":  # of an Optional, which has one only where it is empty
+            if old is not None:
+                _set_type(old.tp, elem_type)
+            return
+        if name == "output_dtype" and old is None:  # the type of the scale, by default
             return
         if name == "value":
             fill = np.zeros(1, np.float32) if old is None else numpy_helper.to_array(old.t)

@@ -26,6 +26,8 @@ _MOST, _TRIES, _MOST_NODES = 3, 4, 1_000
 _OPTIMIZE = "optimize"
 #: The size at which a free dim is tried.
 _LENGTH = 256
+#: An error of a cast below which nothing is advised.
+_LARGE_ERROR = 1e-2
 #: A measured gain that is no more than noise.
 _NOISE = 1.05
 #: Options that are promises of the user, which come last.
@@ -125,7 +127,11 @@ def optimizing(path: Path, nodes: int, rules: Sequence[str]) -> Sequence[Advice]
 
 
 def _afterwards(path: Path, options: Any, report: Report, written: str) -> list[Advice]:
-    """What to run on an outcome of `optimize`."""
+    """What to run after `optimize`, on its outcome, and after `cast`, if its error is large."""
+    within = report.within
+    if within is not None and within.bound is None and within.error > _LARGE_ERROR:
+        effect = "keeps as much in float32 as that takes"
+        return [Advice(_line(path, replace(options, max_error=_LARGE_ERROR)), effect)]
     if not written or command_of(options).name != _OPTIMIZE:
         return []
     if options.profile is not None:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from passes.errors import count
+from passes.loops.alike import pattern_of
 from passes.reports.measured import megabytes
+from passes.reports.words import grouped, places_of, scientific, without_names
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
 
 
-#: Why nodes keep their type, by code.
+#: Why nodes or weights keep their type, by code.
 CODES = {
     "accumulator": (
-        "a value is added up over the iterations of a loop: its roundings would be, too, so that "
-        "the error would grow with the trip count"
+        "the node is part of a state that sums or factors change: the error would grow with the "
+        "trip count"
     ),
     "factor": (
-        "what multiplies such a value, as a decay near 1: half precision has no number between "
-        "0.9995 and 1, bfloat16 none between 0.996 and 1"
+        "the node computes a factor of such a state, as a decay near 1: float16 has no number "
+        "between 0.9995 and 1, bfloat16 none between 0.996 and 1"
     ),
     "decides": (
-        "the node computes a condition, a trip count or an index: another rounding could take "
-        "another branch, or select another element"
+        "the node computes a condition, a trip count, an integer or a position: other roundings "
+        "could take another branch, or select another element"
+    ),
+    "from-integers": (
+        "a Cast makes floats of integers, which half precision does not hold exactly: float16 from "
+        "2,049 on, bfloat16 from 257 on"
     ),
     "range": (
         "a constant that the node reads, or a weight, is too large for the type, or so small that "
@@ -36,28 +43,20 @@ CODES = {
         "Log and comparisons do"
     ),
     "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
-    "sequence": "the elements of a sequence or optional cannot be cast: all have one type",
-    "unknown": "nothing is known of the operator",
     "kept": "--keep matches the node",
     "surrounded": (
         "all that the node reads, or all that reads it, keeps the type: it would be cast to and fro"
     ),
-    "signature": "inputs and outputs of the model keep their types (`--io cast` gives others)",
+    "signature": "it is an input of the model, which keeps its type (`--io cast` gives another)",
     "max-error": "in the other type the error is larger than --max-error",
-    "int64-demanded": "the operator takes or gives int64 only",
-    "small": "a weight of few bytes: the node that would give it back takes a good part of them",
-    "overridable": "the weight is the default of an input: a caller may feed another value",
-    "trained": "the model describes its training, which changes the weight",
-    "no-product": (
-        "another node than a product or a look-up reads the weight: its error in int8 would not "
-        "average out in sums"
-    ),
-    "whole-numbers": "the weight holds whole numbers above 2048, which float16 rounds",
-    "few-elements": "the channels of the weight are so short that their scales take what is saved",
-    "file-limit": (
-        "the weight is external, and a file that holds all stored weights would be above 2 GiB"
-    ),
-    "may-not-fit": "it is not proven that the values fit int32 (`--assume int32-inputs` promises)",
+    "may-not-fit": "int64 that is not proven to fit int32 (`--assume int32-inputs` may prove it)",
+    "small": "the weight has so few bytes that nothing would be saved",
+    "few-elements": "the scales of the weight would take more than half of what is saved",
+    "whole-numbers": "the weight holds whole numbers that float16 rounds",
+    "no-product": "a node that is no product and no look-up reads the weight",
+    "overridable": "a caller may feed another value in place of the weight",
+    "trained": "training changes the weight",
+    "file-limit": "a model without external data takes less than 2 GiB",
 }
 
 
@@ -72,10 +71,24 @@ class Kept:
     paths: Sequence[str]
     operators: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operators", dict(self.operators))  # `asdict` copies no Counter
+
+    @property
+    def places(self) -> str:
+        """The nodes by a pattern of their paths."""
+        return places_of(self.paths)
+
+    @property
+    def listed(self) -> str:
+        """The operators, with the number of each, the most frequent first."""
+        counted = Counter(self.operators).most_common()
+        return ", ".join(f"{number} {op}" if number > 1 else op for op, number in counted)
+
 
 @dataclass(frozen=True)
 class Casting:
-    """What a cast changed: the element types, as `float` and `float16`; how many values of the
+    """What a cast changed: the element types, as `float32` and `float16`; how many values of the
     first type have the second one now, and how many there were; the bytes of the weights of the
     first type, before and after; how many Casts were written, or nodes DequantizeLinear for int8;
     what keeps its type, and why."""
@@ -93,19 +106,37 @@ class Casting:
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
 
     @property
-    def wide(self) -> str:
-        """The first type, as people call it."""
-        return {"float": "float32"}.get(self.before, self.before)
+    def is_exact(self) -> bool:
+        """True if whole numbers have another type, so that the outcome answers as the model."""
+        return self.before == "int64"
+
+    @property
+    def folded(self) -> list[Kept]:
+        """What keeps its type, reasons of one code that differ in names alone together, the most
+        nodes first."""
+        groups = grouped(self.kept, lambda one: (one.code, without_names(one.sentence)))
+        folded = [
+            Kept(
+                group[0].code,
+                pattern_of([one.sentence for one in group]),
+                [path for one in group for path in one.paths],
+                sum((Counter(one.operators) for one in group), Counter[str]()),
+            )
+            for group in groups
+        ]
+        return sorted(folded, key=lambda one: -len(one.paths))
 
     @property
     def summary(self) -> str:
         """What changed, in short."""
         parts = [f"{self.values[0]} of {self.values[1]} values in {self.after}"]
-        weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
         stored = "" if any(self.values) else f" in {self.after}"
-        parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
+        before, after = map(megabytes, self.weights)
+        parts = parts if any(self.values) else []
+        parts += [f"weights {before} -> {after}{stored}"] if before != after else []
         node = "DequantizeLinear" if self.after == "int8" else "Cast"
-        return ", ".join(parts + [count(self.casts, node)] * (self.casts > 0))
+        parts += [count(self.casts, node)] if self.casts else []
+        return ", ".join(parts) or f"nothing in {self.after}"
 
 
 @dataclass(frozen=True)
@@ -142,8 +173,9 @@ class OutputError:
         return f"{list(self.worst) if self.worst else 'the element'}: {now}, was {self.was:.6g}"
 
     def __str__(self) -> str:
-        overflows = f", {count(self.overflows, 'element')} overflow" if self.overflows else ""
-        return f"{self.error:.1e}{overflows}{at(self.length)}"
+        if self.overflows:
+            return f"infinite{at(self.length)} (overflow in {count(self.overflows, 'element')})"
+        return f"{scientific(self.error)}{at(self.length)}"
 
 
 @dataclass(frozen=True)
@@ -176,16 +208,16 @@ class ValueRange:
     underflows: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{self.smallest:.1e} to {self.largest:.1e}"]
-        parts += [f"{count(self.overflows, 'element')} overflow"] if self.overflows else []
-        parts += [f"{count(self.underflows, 'element')} become 0"] if self.underflows else []
+        parts = [f"{scientific(self.smallest)} to {scientific(self.largest)}"]
+        for what, number in (("overflow", self.overflows), ("underflow to 0", self.underflows)):
+            parts += [f"{what} in {count(number, 'element')}"] if number else []
         return f"{self.path}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class Within:
     """The verdict on a model whose floats may differ: `bound` is the error that was allowed, None
-    if any is reported. `failure`: why there are no errors; empty if there are.
+    if any is reported. `failure`: why there are no errors, empty if there are; `ran`: a case did.
 
     `inputs` describes what was fed, `executor` how it was executed; `loads` is empty if onnxruntime
     runs the outcome, else the reason. `ranges` are the values that overflow or become 0, the worst
@@ -205,6 +237,12 @@ class Within:
     not_run: Sequence[str] = ()
     raised: Sequence[str] = ()
     failure: str = ""
+    ran: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """`within`, `mismatch`, or `not-compared` if no case ran."""
+        return "within" if self.holds else "mismatch" if self.ran else "not-compared"
 
     @property
     def error(self) -> float:
@@ -225,14 +263,21 @@ class Within:
     @property
     def sentence(self) -> str:
         """The verdict, with the worst element."""
-        if self.failure or self.worst is None:
-            return self.failure or "it has no output of floats"
-        worst, about = self.worst, f"of the largest element of {self.worst.output!r}"
+        if self.failure:
+            return self.failure
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
-        size = "infinite, elements overflow" if worst.overflows else f"{worst.error:.1e} {about}"
-        size = f"{size} ({worst.output!r})" if worst.overflows else size
-        not_ = "" if self.holds else "not "
-        return f"{not_}{allowed}the error is {size}{at(worst.length)} ({worst.element})"
+        allowed = allowed if self.holds else f"not {allowed}"
+        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(
+            self.differing
+        )
+        worst = self.worst
+        if worst is None:
+            return f"{allowed}no output is of floats{others}"
+        size = (
+            "infinite" if worst.overflows else f"{scientific(worst.error)} of the largest element"
+        )
+        where = f"{at(worst.length)} ({worst.element})"
+        return f"{allowed}the error of {worst.output!r} is {size}{where}{others}"
 
     def lines(self, verbose: bool = False) -> Iterator[str]:
         """The verdict for people: a line for each output, with the error at each length."""
@@ -244,15 +289,19 @@ class Within:
             yield f"        {name}: {', '.join(map(str, errors))}{grows}"
         if len(outputs) > _FEW and not verbose and self.grows:
             yield f"        grows with the length: {', '.join(self.grows)}"
-        parts = [*self.differing, *(self.ranges if verbose else self.ranges[:_FEW])]
-        yield from (f"        {one}" for one in parts)
+        yield from (f"        {one}" for one in self.details(verbose))
+
+    def details(self, verbose: bool = False) -> Iterator[str]:
+        """A sentence on each thing that differs, on values that the type does not hold, and on how
+        it was executed."""
+        yield from map(str, [*self.differing, *(self.ranges if verbose else self.ranges[:_FEW])])
         if self.inputs:
-            yield f"        {self.executor}; {self.inputs}"
-        yield from (f"        not run: {one}" for one in self.not_run)
+            yield f"{self.executor}; {self.inputs}"
+        yield from (f"not run: {one}" for one in self.not_run)
         if self.loads:
-            yield f"        onnxruntime: {self.loads}"
+            yield f"onnxruntime: {self.loads}"
         if self.raised:
-            yield f"        in float32 for the error: {', '.join(self.raised)}"
+            yield f"in float32 for the error: {', '.join(self.raised)}"
 
 
 def at(length: int | None) -> str:

@@ -138,9 +138,9 @@ class ReportFile(Report, Run):
         cls, report: Report, sides: tuple[Path, Path], flags: Sequence[str]
     ) -> ReportFile:
         """The report of two models that were compared."""
-        ends = {"verified": End.UNCHANGED, "mismatch": End.MISMATCH}
+        ends = {"verified": End.UNCHANGED, "within": End.UNCHANGED, "mismatch": End.MISMATCH}
         checked = report.checked or Checked("not-compared", "nothing was executed")
-        end = ends.get(checked.verdict, End.UNVERIFIED)
+        end = ends.get((report.within or checked).verdict, End.UNVERIFIED)
         before, after = map(files_of, sides)
         ran = [Ran("verify", {}, flags)]
         made = cls._of(end, seconds=checked.seconds, commands=ran, input=before, output=after)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import ceil, isinf, log10
 from typing import TYPE_CHECKING, Any
 
 from passes.choices import ProofScope
 from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED, USAGE, End, count
 from passes.reports.json_values import as_json, read_as
+from passes.reports.precision import Within
 from passes.reports.proof import Proof
 from passes.reports.report_file import ReportFile
 
@@ -84,6 +86,22 @@ class Row:
         scope = f"({known.kind})" if known.kind not in (None, ProofScope.all) else ""
         return " ".join(filter(None, (known.verdict, known.code, scope)))
 
+    @property
+    def error_of_cast(self) -> str:
+        """The power of ten that bounds the error of a cast; empty if there is none."""
+        within = self.report.get("within")
+        if not within:
+            return ""
+        known: Within = read_as(Within, within)
+        if known.failure or isinf(known.error):
+            return "not executed" if known.failure else "infinite"
+        return f"within {_power_above(known.error)}"
+
+
+def _power_above(error: float) -> str:
+    """The smallest power of ten that is no smaller than an error."""
+    return f"1e{ceil(log10(error))}" if error else "0"
+
 
 def _short(checked: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return None if checked is None else {**checked, "cases": ()}
@@ -101,6 +119,7 @@ class Summary:
     ends: Counter[End] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     proofs: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
     cached: int = 0
     seconds: float = 0.0
     failed: list[Row] = field(default_factory=list)
@@ -111,6 +130,7 @@ class Summary:
         self.ends[row.end] += 1
         self.codes.update(row.codes)
         self.proofs.update(filter(None, [row.proof]))
+        self.errors.update(filter(None, [row.error_of_cast]))
         self.cached += row.cached
         self.seconds += 0.0 if row.cached else row.seconds
         if row.end in self.failing:
@@ -130,11 +150,12 @@ class Summary:
         return sum(self.ends[end] for end in self.failing)
 
     def _tables(self) -> Iterator[_Table]:
-        """The ends, the codes of refusals, and the verdicts of proofs."""
+        """The ends, the codes of refusals, the verdicts of proofs, and the errors of casts."""
         ends = [(str(end), self.ends[end]) for end in End if self.ends[end]]
         yield "", "| outcome | models |", ends
         yield "refusals:", "| refusal | nodes |", self.codes.most_common()
         yield "proofs:", "| proof | models |", self.proofs.most_common()
+        yield "casts:", "| error | models |", sorted(self.errors.items())
 
     def to_text(self) -> str:
         """A table of ends and of the codes of refusals, in columns."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from passes.errors import count
 from passes.loops.alike import pattern_of
-from passes.reports.words import and_more, change, grouped, places_of
+from passes.reports.words import and_more, change, grouped, places_of, without_names
 
 if TYPE_CHECKING:
-    from passes.reports.precision import Casting, Kept
+    from passes.reports.precision import Casting
     from passes.reports.report import Checked, Finding, Record, Report
 
 #: Lines of a short report that say what no case reached.
 _FEW_UNREACHED = 3
-#: A name in a sentence.
-_NAME = re.compile("'[^']*'")
 
 
 def text_of(report: Report, verbose: bool, written: str) -> str:
@@ -27,13 +24,14 @@ def text_of(report: Report, verbose: bool, written: str) -> str:
     steps = Counter(one.note for one in report.rewrites if one.rule == "opset")
     lines = [_headline(report), *(f"  note: {note}" for note in report.notes)]
     lines += [f"  bound: {one}" for one in report.bound]
-    lines += [f"  {line}" for one in report.casts for line in cast_lines(one, verbose=verbose)]
+    lines += [f"  {line}" for one in report.casts for line in _kept(one, verbose)]
     lines += _each(rewrites) if verbose else _in_short(report, rewrites)
     lines += [f"  opset: {number} x {note}" for note, number in sorted(steps.items())]
     lines += _refused(report.refusals if verbose else report.telling, verbose)
     lines += [f"  in the way: {line}" for line in described(report.findings)]
     if report.checked is not None:
-        lines += _verified(report.checked, verbose, "all but the cast" if report.casts else "")
+        exact = all(one.is_exact for one in report.casts)
+        lines += _verified(report.checked, verbose, "" if exact else "all but the cast")
     if report.within is not None:
         lines += [f"  {line}" for line in report.within.lines(verbose)]
     if report.proof is not None:
@@ -103,7 +101,7 @@ def _refused(refusals: Sequence[Record], verbose: bool) -> Iterator[str]:
 
     def likeness(group: Sequence[Record]) -> tuple[str | int, ...]:
         first = group[0]
-        return first.code, first.op, len(group), _NAME.sub("", first.sentence)
+        return first.code, first.op, len(group), without_names(first.sentence)
 
     by_loop = grouped(refusals, id if verbose else lambda one: (one.rule, one.loop, one.code))
     for alike in grouped(by_loop, id if verbose else likeness):
@@ -130,20 +128,11 @@ def _verified(checked: Checked, verbose: bool, part: str) -> Iterator[str]:
         yield f"          out of time for: {', '.join(checked.not_run)}"
 
 
-def cast_lines(cast: Casting, *, verbose: bool = False) -> Iterator[str]:
-    """A line for each reason for which nodes keep their type, those of one code whose sentences
-    differ in names alone together unless it is `verbose`; the most nodes first."""
-
-    def likeness(kept: Kept) -> tuple[str, str]:
-        return kept.code, _NAME.sub("", kept.sentence)
-
-    groups = grouped(cast.kept, id if verbose else likeness)
-    for group in sorted(groups, key=lambda group: -sum(len(one.paths) for one in group)):
-        operators = sum((Counter(one.operators) for one in group), Counter[str]())
-        ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in operators.most_common())
-        paths = [path for one in group for path in one.paths]
-        why = pattern_of([one.sentence for one in group])
-        yield f"stays {cast.wide}: {places_of(paths)} ({ops}): {why} [{group[0].code}]"
+def _kept(cast: Casting, verbose: bool) -> Iterator[str]:
+    """A line for each reason for which nodes keep their type, with them all if it is `verbose`."""
+    for one in cast.kept if verbose else cast.folded:
+        places = ", ".join(one.paths) if verbose else one.places
+        yield f"stays {cast.before}: {places} ({one.listed}): {one.sentence} [{one.code}]"
 
 
 def described(findings: Iterable[Finding]) -> list[str]:

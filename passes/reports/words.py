@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from passes.loops.alike import pattern_of
 
 _T = TypeVar("_T")
+#: A name in a sentence.
+_NAME = re.compile("'[^']*'")
 
 
 def and_more(number: int) -> str:
@@ -31,6 +34,17 @@ def grouped(things: Iterable[_T], key: Callable[[_T], Hashable]) -> list[list[_T
 def places_of(paths: Sequence[str]) -> str:
     """A path, or the number of several and a pattern that they match."""
     return f"{len(paths)} x {pattern_of(paths)}" if len(paths) > 1 else paths[0]
+
+
+def without_names(sentence: str) -> str:
+    """A sentence, the same for all that differ in quoted names alone."""
+    return _NAME.sub("", sentence)
+
+
+def scientific(number: float) -> str:
+    """A finite number in two digits and a power of ten, as `2.5e-4`."""
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if number else "0"
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:

@@ -19,6 +19,7 @@ from passes.targets.remedies import Remedy, RemedyKind
 _KINDS = {
     RemedyKind.EXACT: " without changing results",
     RemedyKind.REGROUPS: ", regrouping sums",
+    RemedyKind.PRECISION: " in another precision",
     RemedyKind.PROMISE: " with a promise of yours",
 }
 
@@ -31,7 +32,8 @@ class TargetCheck:
     them; `offered` would clear more, but change roundings or need a promise. `fix` is the pipeline
     that runs the remedies, verified: `result.fix.run(model).save("new.onnx")`. `missing` are
     options that may clear more, but whose values only the user knows; `summary` describes the
-    target. `planned` is false if there was nothing to clear.
+    target. `planned` is false if there was nothing to clear. `precision` tells of a model in
+    float32 that the target computes in it.
     """
 
     target: str
@@ -43,6 +45,7 @@ class TargetCheck:
     missing: Sequence[str] = ()
     summary: str = ""
     planned: bool = True
+    precision: str = ""
 
     @property
     def fits(self) -> bool:
@@ -62,7 +65,8 @@ class TargetCheck:
         lines = [f"fixes {_told(remedy)}" for remedy in self.remedies]
         lines += [f"would fix {_told(remedy, ' more')}" for remedy in self.offered]
         more = "more" if lines else "some"
-        return [*lines, *(f"may fix {more}, if you know it: {option}" for option in self.missing)]
+        lines += [f"may fix {more}, if you know it: {option}" for option in self.missing]
+        return [*lines, *filter(None, [self.precision])]
 
     def to_json(self, file: str) -> str:
         """All of it but the pipeline."""
@@ -71,6 +75,7 @@ class TargetCheck:
             "file": file,
             "target": self.target,
             "fits": self.fits,
+            "precision": self.precision,
             "findings": [asdict(finding) for finding in self.findings],
         }
         if self.planned:

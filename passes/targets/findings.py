@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from onnx import TypeProto, ValueInfoProto
+from onnx import TensorProto, TypeProto, ValueInfoProto
 
 from passes.errors import count
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import CONTROL_FLOW, HOLDERS, called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
+from passes.operators.element_types import held_types
 from passes.operators.table import TRAITS
 from passes.reports.report import Finding
 from passes.targets import control_flow, operators
-from passes.targets.profile import Profile
-from passes.types.value_types import dims_of, shapes_below
+from passes.targets.profile import Profile, elements
+from passes.types.value_types import dims_of, elem_type_of, element, shapes_below
 
 #: Wrapped values that a target may not take: the fields of their types, and the names.
 _KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optionals", "optional"))
+
+_HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,16 @@ def check(model: Model, profile: Profile) -> TargetFindings:
         if (domain, name) not in called:  # of what is called, each node is looked at
             findings += _of_node(model, place, profile)
     return TargetFindings(profile.name, findings)
+
+
+def precision(model: Model, profile: Profile) -> str:
+    """The sentence about a model of floats alone at a target that chooses no precision; else
+    empty."""
+    held = held_types(model)
+    if not profile.strongly_typed or TensorProto.FLOAT not in held or held & _HALVES:
+        return ""
+    how = "(cast --to float16 makes them half precision)"
+    return f"{profile.name} computes in the types of the model, and all floats are float32 {how}"
 
 
 def _of_model(model: Model, profile: Profile) -> Iterator[Finding]:
@@ -96,6 +109,10 @@ def _of_value(value: ValueInfoProto, profile: Profile) -> Iterator[Finding]:
         for dim in _open_dims(value.type):
             sentence = f"the dim {dim} of {value.name!r} is no number"
             yield Finding("dynamic-dim", value.name, "", sentence)
+    number = elem_type_of(value.type)
+    if number in elements(profile.refused_types):
+        sentence = f"{value.name!r} is of the element type {element(number)}, which is not taken"
+        yield Finding("type", value.name, "", sentence)
     rank = dims_of(value.type)
     if not profile.dynamic_rank and value.type.HasField("tensor_type") and rank is None:
         yield Finding("dynamic-rank", value.name, "", f"the rank of {value.name!r} is unknown")

@@ -13,16 +13,21 @@ from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.scope import Place
 from passes.operators.cells import RECURRENT
+from passes.operators.element_types import signature
 from passes.reports.report import Finding
-from passes.targets.profile import OperatorSupport, Profile
+from passes.targets.profile import NO_KERNELS, OperatorSupport, Profile, elements
 from passes.types.value_types import elem_type_of, element
+
+#: Operators that pass values on, or give them another type.
+_PASS_ON = NO_KERNELS | {"Cast", "CastLike"}
+#: The types of sizes, indices and parameters.
+_COUNTING = (TensorProto.INT32, TensorProto.INT64)
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     """Yield the findings at a node."""
     node = place.node
-    for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):
-        kind = element(number)
+    if kind := _refused_type(model, place, profile):
         yield Finding("type", place.path, op_of(node), f"the element type {kind} is not taken")
         return
     if found := unlisted(op_of(node), profile):
@@ -56,7 +61,7 @@ def _of_operator(
     if sentence := other_version(version, operator, profile):
         yield Finding("operator-version", place.path, name, sentence, sure)
     number = _element_type(model, place)
-    if operator.types and number and number not in _numbers(operator.types):
+    if operator.types and number and number not in elements(operator.types):
         sentence = f"the element type {element(number)} is not taken"
         yield Finding("type", place.path, name, sentence, sure)
     constants = Constants(model, place.scope)
@@ -152,12 +157,30 @@ def _attributes(node: NodeProto, version: int) -> Iterator[tuple[str, str | int]
                 yield name, one.decode() if isinstance(one, bytes) else one
 
 
+def _refused_type(model: Model, place: Place, profile: Profile) -> str:
+    """The first element type among the values of a node that the target refuses; empty if there is
+    none. Nodes that only pass a value on, or give it another type, have none: what computes the
+    value has it, or is a caller. Nor has a slot for sizes, indices and parameters that an operator
+    has in one type only."""
+    node, op = place.node, op_of(place.node)
+    refused = elements(profile.refused_types)
+    if not refused or op in _PASS_ON:
+        return ""
+    known = signature(op, model.opset_at(place.scope, node.domain))
+    constants = Constants(model, place.scope)
+    for names, formal in ((node.input, "input"), (node.output, "output")):
+        for position, name in enumerate(names):
+            number = elem_type_of(model.types.of(place.scope, name)) if name else 0
+            if number not in refused:
+                continue
+            slot = getattr(known, formal)(position) if known else None
+            only = slot is not None and slot.valid == {number}
+            if not only or not (number in _COUNTING or constants.tensor(name)):
+                return element(number)
+    return ""
+
+
 def _element_type(model: Model, place: Place) -> int:
     """The element type of the first value that a node reads, or else writes; 0 if unknown."""
     names = [*filter(None, place.node.input)][:1] or list(place.node.output[:1])
     return elem_type_of(model.types.of(place.scope, names[0])) if names else 0
-
-
-def _numbers(types: Sequence[str]) -> list[int]:
-    known = dict(TensorProto.DataType.items())
-    return [known[name.upper()] for name in types if name.upper() in known]

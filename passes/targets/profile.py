@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from onnx import TensorProto
+
 from passes.choices import Target
 from passes.commands.toml_lines import line_of, located
 from passes.errors import WrongUsage, nearest
@@ -23,7 +25,8 @@ from passes.reports.report import Confidence, Otherwise
 
 _RELEASE = "onnxruntime=="
 #: Operators that every reader of models folds or passes on.
-_NO_KERNELS = frozenset({"Constant", "Identity"})
+NO_KERNELS = frozenset({"Constant", "Identity"})
+_ELEMENTS = {name.lower(): number for name, number in TensorProto.DataType.items()}
 #: Which values of several branches or iterations have to agree.
 BranchAgreement = Literal["any", "same rank", "same shape"]
 
@@ -149,7 +152,8 @@ class Profile:
     """A target. `runtime` is the executor that `check --run` takes, if there is one. `match`:
     whether an operator whose last known version has no end takes newer ones, too, or only that
     `exact` one. Operators that `operators` does not list are refused, if it lists any, and so are
-    `refused` ones and element types."""
+    `refused` ones and element types. A `strongly-typed` target computes in the types of the
+    model, whatever it could have chosen."""
 
     name: str
     summary: str
@@ -162,6 +166,7 @@ class Profile:
     operators: Mapping[str, OperatorSupport] = field(default_factory=dict)
     refused: Sequence[str] = ()
     refused_types: Sequence[str] = ()
+    strongly_typed: bool = False
     functions: bool = True
     dynamic_dims: bool = True
     dynamic_rank: bool = True
@@ -180,13 +185,13 @@ class Profile:
 
     def listing(self, op: str) -> OperatorSupport | None:
         """What is known of an operator, as `op_of` names it; nothing of what is always taken."""
-        return None if op in _NO_KERNELS else self.operators.get(op.replace("::", "."))
+        return None if op in NO_KERNELS else self.operators.get(op.replace("::", "."))
 
     def lacks(self, op: str) -> bool:
         """Return whether the target takes no such operator."""
         branches = self.if_.taken or self.if_.constant
         held = {"If": branches, "Loop": self.loop.taken, "Scan": self.scan.taken}
-        listed = not self.operators or op in _NO_KERNELS or self.listing(op) is not None
+        listed = not self.operators or op in NO_KERNELS or self.listing(op) is not None
         return op in self.refused or not held.get(op, listed)
 
     @property
@@ -197,6 +202,11 @@ class Profile:
         if max(scans, loops) == 0 or scans == loops == 1:
             return Target.no_control_flow
         return Target.scan_only if scans >= loops else Target.loop_only
+
+
+def elements(names: Sequence[str]) -> frozenset[int]:
+    """The element types of names, as `float`; unknown ones are left out."""
+    return frozenset(_ELEMENTS[name.lower()] for name in names if name.lower() in _ELEMENTS)
 
 
 def names() -> list[str]:
@@ -263,7 +273,6 @@ def _check_names(profile: Profile, text: str, file: str) -> None:
     import onnx.defs
 
     known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
-    types = {name.lower() for name, _ in onnx.TensorProto.DataType.items()}
     named: list[tuple[tuple[str, ...], str]] = [(("refused",), name) for name in profile.refused]
     typed: list[tuple[tuple[str, ...], str]] = [
         (("refused-types",), name) for name in profile.refused_types
@@ -271,7 +280,7 @@ def _check_names(profile: Profile, text: str, file: str) -> None:
     for name, operator in profile.operators.items():
         named += [] if operator.domain else [(("operators", name), name)]
         typed += [(("operators", name, "types"), one) for one in operator.types]
-    for what, there, names in (("operator", known, named), ("element type", types, typed)):
+    for what, there, names in (("operator", known, named), ("element type", {*_ELEMENTS}, typed)):
         for where, name in names:
             if name not in there and name.lower() not in there:
                 key = ".".join(where) if name in where else f"{'.'.join(where)}: {name!r}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from passes.binding.dims import dims_of_inputs
 from passes.binding.inputs import Binding, with_sizes
-from passes.choices import DEFAULT_OPSET, LIFTED_BY, Form, Target
+from passes.choices import DEFAULT_OPSET, LIFTED_BY, Assumption, Form, Half, Signature, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import command_named
@@ -21,7 +21,7 @@ from passes.operators.cells import RECURRENT
 from passes.reports.advice import foreseen
 from passes.targets.deciding import deciding
 from passes.targets.findings import TargetFindings, check
-from passes.targets.profile import Profile
+from passes.targets.profile import Profile, elements
 from passes.types.value_types import dims_of
 
 #: The codes of findings that a change of control flow may clear.
@@ -33,19 +33,28 @@ _CONTROL_FLOW = frozenset(
 )
 #: Those that shapes in bodies may clear.
 _DECLARED = frozenset({"if-branches", "carried", "symbols"})
-_OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
+_TYPE = "type"
+_OPSET = frozenset({"opset", "operator-version", "operator", _TYPE, "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
+#: Inputs and outputs of the model are cast, too.
+_SIGNATURE: dict[str, Any] = {"io": str(Signature.cast)}
 #: How many iterations are written out to try whether any number of them would do.
 _FEW = 2
 
 
 class RemedyKind(StrEnum):
-    """The demand that a remedy makes on the user: none, other roundings, or a promise."""
+    """The demand that a remedy makes on the user: none, other roundings, another precision, or a
+    promise."""
 
     EXACT = "exact"
     REGROUPS = "regroups sums"
+    PRECISION = "changes precision"
     PROMISE = "needs a promise of yours"
+
+
+#: A command that is tried, and its options.
+_Step = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -128,9 +137,7 @@ def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None =
     return Remedies(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
 
 
-def _candidates(
-    state: _State, profile: Profile, promise: Mapping[str, int]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _candidates(state: _State, profile: Profile, promise: Mapping[str, int]) -> Iterator[_Step]:
     """Commands that may clear something, in an order in which they can follow each other; what
     was promised is kept for where exact ones do not suffice."""
     codes = {finding.code for finding in state.checked.findings}
@@ -155,13 +162,15 @@ def _candidates(
     recurrent = [one for one in state.checked.findings if one.op in RECURRENT]
     if any(one.code != "operator-version" for one in recurrent):
         yield from _best(state, profile, [("expand", {"form": form}) for form in Form])
+    if _TYPE in codes:
+        yield "cast", {"int32": True}
     if codes & _CONTROL_FLOW:
         yield from (("optimize", {"target": target}) for target in _forms(profile))
         if promise:
             yield "optimize", {"target": str(Target.no_control_flow), **promise}
 
 
-def _declaring(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+def _declaring(state: _State, profile: Profile) -> Iterator[_Step]:
     """The command that declares shapes, where they may clear something."""
     if any(finding.code in _DECLARED for finding in state.checked.findings):
         yield "simplify", {"rules": ("declare-shapes",)}
@@ -172,7 +181,7 @@ def _forms(profile: Profile) -> Iterator[str]:
     yield from dict.fromkeys(map(str, (profile.form, Target.no_control_flow)))
 
 
-def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+def _opsets(state: _State, profile: Profile) -> Iterator[_Step]:
     """Conversions to opsets that the target takes, those that clear most first."""
     codes = {finding.code for finding in state.checked.findings}
     if not codes & _OPSET and "ir-version" not in codes:
@@ -190,9 +199,7 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
     )
 
 
-def _best(
-    state: _State, profile: Profile, steps: Sequence[tuple[str, dict[str, Any]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _best(state: _State, profile: Profile, steps: Sequence[_Step]) -> Iterator[_Step]:
     """The one that leaves the fewest findings, without those that declared shapes may clear; the
     first of equal ones; none if all are refused."""
     tried = [(step, _after(state, step, profile)) for step in steps]
@@ -207,8 +214,28 @@ def _best(
 
 def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Iterator[Remedy]:
     """Commands that would clear more, if the user allows it."""
-    if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
-        return
+    codes = {one.code for one in state.checked.findings}
+    asked: list[tuple[RemedyKind, list[_Step], Mapping[str, str]]] = []
+    if codes & _CONTROL_FLOW:
+        asked += _on_control_flow(profile, promise)
+    if _TYPE in codes:
+        asked.append((RemedyKind.PRECISION, [*_casts(profile)], {}))
+        promised: dict[str, Any] = {"int32": True, "assume": (str(Assumption.int32_inputs),)}
+        steps = [("cast", {**promised, **io}) for io in ({}, _SIGNATURE)]
+        asked.append((RemedyKind.PROMISE, steps, {}))
+    for kind, steps, shown in asked:
+        tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
+        if tried:
+            (command, options), best = min(tried, key=lambda one: len(one[1].checked.findings))
+            if len(best.checked.findings) < len(state.checked.findings):
+                cleared = _cleared(state.checked, best.checked)
+                yield Remedy(command, {**options, **shown}, kind, cleared)
+
+
+def _on_control_flow(
+    profile: Profile, promise: Mapping[str, int]
+) -> Iterator[tuple[RemedyKind, list[_Step], Mapping[str, str]]]:
+    """Yield what may clear control flow, with options that are shown in place of those tried."""
     asked: dict[RemedyKind, list[Mapping[str, Any]]] = {
         RemedyKind.REGROUPS: [*LIFTED_BY["reassociation"]],
         RemedyKind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
@@ -218,17 +245,21 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
         offers.append((RemedyKind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
     flat = str(Target.no_control_flow)
     for kind, ways, shown in offers:
-        steps = [
+        steps: list[_Step] = [
             ("optimize", {"target": form, **(promise if form == flat else {}), **options})
             for options in ways
             for form in ([flat] if "max_trips" in options else _forms(profile))
         ]
-        tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
-        if tried:
-            (command, options), best = min(tried, key=lambda one: len(one[1].checked.findings))
-            if len(best.checked.findings) < len(state.checked.findings):
-                cleared = _cleared(state.checked, best.checked)
-                yield Remedy(command, {**options, **shown}, kind, cleared)
+        yield kind, steps, shown
+
+
+def _casts(profile: Profile) -> Iterator[_Step]:
+    """Casts to types that the target takes, those that change least first: without inputs and
+    outputs, with them, and of what would keep its precision."""
+    refused = elements(profile.refused_types)
+    ways: Sequence[dict[str, Any]] = ({}, _SIGNATURE, {**_SIGNATURE, "half": ("*",)})
+    for to in (str(half) for half in Half if elements([half]).isdisjoint(refused)):
+        yield from (("cast", {"to": to, **way}) for way in ways)
 
 
 def _missing(state: _State) -> list[str]:
@@ -250,7 +281,7 @@ def _open_shapes(model: Model) -> Iterator[str]:
             yield f"{value.name}={sizes}"
 
 
-def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) -> _State | None:
+def _after(state: _State, step: _Step, profile: Profile) -> _State | None:
     """The model after a command, unverified; None where that is refused."""
     command, options = step
     try:

@@ -23,11 +23,10 @@ _ALL = {
 }
 #: Operators of which nobody has asked anything yet.
 _UNKNOWN = """
-    AffineGrid Attention BitCast CausalConvWithState Col2Im CumProd DFT DeformConv
-    Det DynamicQuantizeLinear GridSample GroupNormalization ImageDecoder LinearAttention
-    MaxRoiPool MeanVarianceNormalization NegativeLogLikelihoodLoss QLinearMatMul
-    RMSNormalization RegexFullMatch RoiAlign RotaryEmbedding STFT SoftmaxCrossEntropyLoss
-    StringConcat StringNormalizer SwiGLU TfIdfVectorizer
+    AffineGrid Attention BitCast CausalConvWithState Col2Im DeformConv Det
+    DynamicQuantizeLinear GridSample ImageDecoder LinearAttention MaxRoiPool
+    NegativeLogLikelihoodLoss QLinearMatMul RegexFullMatch RoiAlign RotaryEmbedding
+    SoftmaxCrossEntropyLoss StringConcat StringNormalizer SwiGLU TfIdfVectorizer
 """
 #: Operators that may give what is no tensor, if they are fed that: asked of where it matters.
 _HAND_ON = {"Identity", "If", "Loop"}

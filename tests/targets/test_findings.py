@@ -6,7 +6,7 @@ import pytest
 from onnx import defs
 
 from passes.check import load_checked
-from passes.targets.findings import check, unsupported
+from passes.targets.findings import check, precision, unsupported
 from passes.targets.profile import load, names, parsed
 from passes.testing import as_model
 from tests.written import changed
@@ -83,6 +83,26 @@ CALLED = """
 """
 
 
+COUNTING = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[4,N] x) => (float[K,2] y) <int64[2] sizes = {-1, 2}, int64[1] one = {1}> {
+      n = Shape (x)
+      k = Cast <to = 6> (n)
+      m = Cast <to = 7> (k)
+      even = Mul (m, one)
+      z = Resize (x, "", "", even)
+      y = Reshape (z, sizes)
+    }
+"""
+RESIZED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float16[1,1,2,2] x, float[4] s) => (float16[1,1,A,B] y) <float[4] scales = {1, 1, 2, 2}> {
+      a = Resize (x, "", scales)
+      y = Resize (a, "", s)
+    }
+"""
+
+
 @pytest.mark.parametrize(
     ("facts", "model", "found"),
     [
@@ -101,7 +121,15 @@ CALLED = """
         ("functions = false", CALLED, [("function", "function my::twice", "model-local")]),
         ("refused = ['Add']", CALLED, [("operator", "twice", "the operator is not taken")]),
         ("[operators.LSTM]\nattributes = {direction = ['forward']}", CHOSEN_BY_CALLERS, []),
-        ("refused-types = ['float']", PLAIN, [("type", "main/neg_0", "element type float")]),
+        (
+            "refused-types = ['float']",
+            PLAIN,
+            [
+                ("type", "x", "'x' is of the element type float"),
+                ("type", "y", "'y' is of the element type float"),
+                ("type", "main/neg_0", "element type float"),
+            ],
+        ),
         ("[operators]\nAbs = {}", PLAIN, [("operator", "main/neg_0", "is not listed")]),
         ("[operators]\nNeg = {}", PLAIN, []),
         (
@@ -278,3 +306,36 @@ def test_an_operator_that_a_target_lacks() -> None:
     assert unsupported("Loop", 21, scans) == "the operator is not taken"
     assert unsupported("Scan", 21, scans) == ""
     assert unsupported("Attention", 99, load("onnxruntime")).startswith("version 99 is not taken")
+
+
+def test_a_type_that_an_operator_leaves_no_choice_of_is_not_reported() -> None:
+    profile = parsed(HEAD + "refused-types = ['int64']", "npu.toml")
+    found = check(load_checked(as_model(COUNTING))[0], profile).findings
+    assert [one.path for one in found] == ["main/mul_3"], "no Shape, no shape, no Cast"
+
+
+def test_a_parameter_of_another_type_is_reported_unless_it_is_constant() -> None:
+    profile = parsed(HEAD + "refused-types = ['float']", "npu.toml")
+    found = check(load_checked(as_model(RESIZED))[0], profile).findings
+    assert [one.path for one in found] == ["s", "main/resize_1"]
+
+
+@pytest.mark.parametrize(
+    ("model", "strongly", "sentence"),
+    [
+        (PLAIN, "true", "npu computes in the types of the model, and all floats are float32"),
+        (PLAIN, "false", ""),
+        (changed(PLAIN, {"float[N,2] y": "float16[N,2] y", "Neg": "Cast <to = 10>"}), "true", ""),
+        (
+            changed(PLAIN, {"float[N,2] x": "int32[N,2] x", "float[N,2] y": "int32[N,2] y"}),
+            "true",
+            "",
+        ),
+    ],
+)
+def test_a_strongly_typed_target_computes_in_float32(
+    model: str, strongly: str, sentence: str
+) -> None:
+    profile = parsed(HEAD + f"strongly-typed = {strongly}", "npu.toml")
+    said, _, _ = precision(load_checked(as_model(model))[0], profile).partition(" (")
+    assert said == sentence

@@ -181,3 +181,40 @@ def test_rows_of_other_lengths(target: str, commands: list[str]) -> None:
     found = plan(load_checked(as_model(RAGGED))[0], load(target), Binding())
     assert [str(one) for one in found.taken] == commands
     assert found.left.fits
+
+
+HALVED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[T,2] x, float[2,2] w) => (float[2] y, float[T,2] z) {
+      y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
+          => (float[2] t, float[2] u) {
+        m = MatMul (s, w)
+        n = Mul (m, e)
+        t = Tanh (n)
+        u = Neg (t)
+      }> (h, x)
+    }
+"""
+_NAMES = ("Add", "Cast", "MatMul", "Mul", "Neg", "Scan", "Sub", "Tanh")
+SUMMED = changed(HALVED, {"n = Mul (m, e)": "n = Add (s, e)", "t = Tanh (n)": "t = Sub (n, m)"})
+
+
+@pytest.mark.parametrize(
+    ("model", "facts", "command"),
+    [
+        (HALVED, "[operators.Tanh]\ntypes = ['float16']", "cast --to float16"),
+        (HALVED, "[operators.Tanh]\ntypes = ['bfloat16']", "cast --to bfloat16"),
+        (HALVED, "refused-types = ['float']", "cast --to float16 --io cast"),
+        (HALVED, "refused-types = ['float', 'float16']", "cast --to bfloat16 --io cast"),
+        (SUMMED, "refused-types = ['float']", "cast --to float16 --io cast --half *"),
+    ],
+)
+def test_a_cast_to_a_type_that_the_target_takes(model: str, facts: str, command: str) -> None:
+    others = "".join(f"[operators.{name}]\n" for name in _NAMES if f".{name}]" not in facts)
+    listed = others if "operators" in facts else ""
+    profile = parsed(f'name = "npu"\nsummary = "N"\n{facts}\n{listed}', "npu.toml")
+    found = plan(load_checked(as_model(model))[0], profile, Binding())
+    assert not found.taken, "the precision is another one, so nobody takes it unasked"
+    (offer,) = found.offered
+    assert (str(offer), offer.kind) == (command, RemedyKind.PRECISION)
+    assert offer.cleared == {"type": len(found.left.findings)}

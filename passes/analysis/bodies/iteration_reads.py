@@ -53,7 +53,7 @@ def single_slice(integers: Integers, node: NodeProto) -> Single | None:
 def _ends_behind(integers: Integers, node: NodeProto, start: Affine, step: int) -> bool:
     """Return whether the end is after the start, wherever that is in a tensor shorter than the
     step."""
-    end = Intervals(integers, start, (0.0, float(step - 1))).of(node.input[2])
+    end = Intervals(integers, start, (0, step - 1)).of(node.input[2])
     return end is not None and end[0] >= step
 
 

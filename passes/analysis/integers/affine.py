@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper
 
+from passes.operators.bounds import SIZE
 from passes.types.value_types import Dim
 
 #: The ranges of the types that are followed.
@@ -17,8 +18,6 @@ LIMITS: Mapping[int, tuple[int, int]] = {
     TensorProto.INT64: (-(1 << 63), (1 << 63) - 1),
     TensorProto.INT32: (-(1 << 31), (1 << 31) - 1),
 }
-#: No axis and no loop is longer, so numbers of 32 bits count them, and a little more.
-_SIZE = (0, (1 << 31) - (1 << 16))
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Atom:
 
 
 #: The iteration number, from 0.
-ITERATION = Atom(("iteration",), within=_SIZE, shown="i")
+ITERATION = Atom(("iteration",), within=SIZE, shown="i")
 
 
 @dataclass(frozen=True)
@@ -175,14 +174,14 @@ def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -
         return Affine(dim)
     shown = dim or f"size({tensor}, {axis})"
     key = ("size", scope_key, tensor, axis)
-    return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=shown))
+    return Affine.of(Atom(key, tensor, axis, within=SIZE, shown=shown))
 
 
 def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
     """Return the size that a symbol means in one graph, if declarations are trusted: those of a
     model's inputs, and all of them if the user trusts them."""
     key = ("size", scope_key, symbol)
-    return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
+    return Affine.of(Atom(key, tensor, axis, within=SIZE, shown=symbol))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,15 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.integers.affine import LIMITS, ONE, Affine, Atom, Ints, size_atom, symbol_atom
+from passes.analysis.integers.affine import (
+    LIMITS,
+    ONE,
+    Affine,
+    Atom,
+    Ints,
+    size_atom,
+    symbol_atom,
+)
 from passes.analysis.integers.integer_ops import (
     FOLLOWED,
     WHOLE,
@@ -34,6 +42,7 @@ from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.site import Site
+from passes.operators.bounds import SIZE
 from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
 
@@ -87,7 +96,7 @@ class Integers:
 
     def source(self, name: str) -> NodeProto | None:
         """The node that computes a value, as the body sees it, inside or outside."""
-        return self.site.model.visible_producer(self._inmost, name)
+        return self.site.model.visible_producer(self.inmost, name)
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes an outer value."""
@@ -95,7 +104,7 @@ class Integers:
 
     def constant_inside(self, name: str) -> npt.NDArray[Any] | None:
         """The constant that a name means in the body."""
-        return self._constant(self._inmost, name)
+        return self._constant(self.inmost, name)
 
     def guard(self, node: NodeProto) -> Guard | None:
         """The guard that a node outside the loop is."""
@@ -110,7 +119,7 @@ class Integers:
             if node is None or op_of(node) not in FOLLOWED or op_of(node) in ("Shape", "Size"):
                 continue
             inside = self.is_own(node.output[0])
-            guard = self._guard(self._inmost if inside else self.site.scope, node)
+            guard = self._guard(self.inmost if inside else self.site.scope, node)
             if guard is not None:
                 found[node.output[0]] = guard
             reads = [node.input[0]] if guard is not None else list(node.input)
@@ -119,7 +128,7 @@ class Integers:
         return found
 
     @property
-    def _inmost(self) -> Scope:
+    def inmost(self) -> Scope:
         """The scope of the body if one is given, else that of the site."""
         return self._body or self.site.scope
 
@@ -142,15 +151,19 @@ class Integers:
 
     def inside(self, name: str) -> Ints | None:
         """The numbers that a value holds as the body sees it."""
-        return self._at(self._inmost, name, 0)
+        return self._at(self.inmost, name, 0)
+
+    def seen_from(self, scope: Scope, name: str) -> Ints | None:
+        """The numbers that a value holds as a scope sees it, which is `inmost` or around that."""
+        return self._at(scope, name, 0)
 
     def wrapping(self, name: str) -> Ints | None:
         """The same, but numbers of 32 bits may wrap: they are equal modulo 2**32."""
-        return self._modular(self._inmost, name, 0)
+        return self._modular(self.inmost, name, 0)
 
     def numbers(self, node: NodeProto, position: int, name: str) -> list[int] | None:
         """The constants that an input, or the attribute of older opsets, holds in the body."""
-        return self._reading(0, self._inmost).numbers(node, position, name)
+        return self._reading(0, self.inmost).numbers(node, position, name)
 
     def _at(self, scope: Scope, name: str, depth: int) -> Ints | None:
         found = self._modular(scope, name, depth)
@@ -221,7 +234,8 @@ class Integers:
         if elem_type not in WHOLE or dims not in ((), (1,)):
             return None
         assert dims is not None
-        atom = Atom(("value", home.key, name), name, within=LIMITS[elem_type], shown=name)
+        within = SIZE if is_iteration(home, name) else LIMITS[elem_type]
+        atom = Atom(("value", home.key, name), name, within=within, shown=name)
         return Ints((Affine.of(atom),), len(dims), elem_type)
 
     # -- sizes --------------------------------------------------------------------------------
@@ -352,3 +366,11 @@ class Integers:
     def _dims(self, scope: Scope, name: str) -> Dims | None:
         home = self.site.model.home(scope, name)
         return None if home is None else dims_of(self.site.types.of(home, name))
+
+
+def is_iteration(home: Scope, name: str) -> bool:
+    """Return whether a name is the number of the iteration in the body of a Loop."""
+    holder = home.holder
+    if holder is None or op_of(holder.node) != "Loop" or not isinstance(home.owner, GraphProto):
+        return False
+    return bool(home.owner.input) and home.owner.input[0].name == name

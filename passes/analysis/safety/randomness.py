@@ -19,7 +19,7 @@ def is_pure(node: NodeProto) -> bool:
 
     Nothing is known about functions and operators of other domains, so these are not.
     """
-    if _draws(node) or node.domain not in _KNOWN_DOMAINS:
+    if draws(node) or node.domain not in _KNOWN_DOMAINS:
         return False
     return all(map(is_pure, scoping.inner_nodes(node)))
 
@@ -34,7 +34,7 @@ def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
     pending = list(nodes)[::-1]
     while pending:
         node = pending.pop()
-        if _draws(node):
+        if draws(node):
             return node
         called = called_key(node)
         if called in functions and called not in seen:
@@ -45,7 +45,7 @@ def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
     return None
 
 
-def _draws(node: NodeProto) -> bool:
+def draws(node: NodeProto) -> bool:
     """Return whether an operator draws random numbers; a Dropout does where it may be in training
     mode."""
     if op_of(node) == "Dropout":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from passes.errors import BadModel, End
 from passes.ir.model import Model
+from passes.reports.pages.errors import Errors, errors_of
 from passes.reports.pages.lanes import Lane, lanes_of
 from passes.reports.pages.refusals import Refusals, refusals_of
 from passes.reports.pages.trials import Table, table_of
@@ -18,6 +19,7 @@ from passes.reports.text import described
 from passes.verify.reproducer import AFTER, BEFORE
 
 if TYPE_CHECKING:
+    from passes.reports.precision import Casting
     from passes.reports.report_file import ReportFile
 
 #: Bars that are shown of the rules and of the verification of their rewrites.
@@ -81,7 +83,8 @@ class Bars:
 @dataclass(frozen=True)
 class Page:
     """The page of one model. `lines` are the commands that were run, `remarks` what else was found,
-    `findings` are what is in the way at a target, `remedies` what clears it."""
+    `findings` are what is in the way at a target, `remedies` what clears it; `errors` those of
+    `casts`."""
 
     file: str
     command: str
@@ -96,6 +99,8 @@ class Page:
     findings: Sequence[str]
     remedies: Sequence[str]
     tools: str
+    casts: Sequence[Casting] = ()
+    errors: Errors | None = None
 
     @property
     def compares(self) -> bool:
@@ -129,6 +134,8 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
     if report.checked is not None:
         remarks += report.checked.notes
         remarks += [f"not tested: {one}" for one in report.checked.unreached]
+    if report.within is not None:
+        remarks += list(report.within.details(verbose=True))
     if report.proof is not None:
         remarks += [report.proof.line, *report.proof.rests_on]
     return Page(
@@ -145,6 +152,8 @@ def page_of(report: ReportFile, remedies: Sequence[str] = ()) -> Page:
         described(report.findings),
         remedies or [f"{one}".removeprefix("next: ") for one in report.advice],
         ", ".join(f"{name} {version}" for name, version in report.tools.items()),
+        report.casts,
+        None if report.within is None else errors_of(report.within),
     )
 
 
@@ -181,6 +190,8 @@ def _banner(report: ReportFile) -> Banner:
         return Banner(look, verdict, report.error)
     if report.end is End.UNCHANGED:
         return Banner(look, verdict, "No rule of the command finds anything to do in this model.")
+    if report.within is not None:
+        return Banner(look, "Written", f"{report.within.sentence}.")
     if checked is None:
         return Banner("refused", "Written, not verified", "Verification was turned off.")
     if checked.verdict != "verified":
@@ -204,6 +215,7 @@ def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> l
     if before is not None:
         sized = report if report.sizes else replace(report, sizes=[Size.of(before)] * 2)
         found += [number(f"{kind}s", values, plain) for kind, values in sized.numbers]
+    found += [number(f"bytes of {one.before}", one.weights, plain) for one in report.casts]
     files = [sum(file.bytes for file in files) for files in (report.input, report.output)]
     if files[0]:
         found.append(number("bytes", [files[0], files[1] or files[0]], plain))

@@ -152,6 +152,12 @@ class Drawer:
         """The names of the sizes that are to be drawn, made up where there are none."""
         return self.free(self._dims(Plan("ordinary", ""), ATTEMPTS[0]))
 
+    def sizes_in(self, feeds: Feeds) -> dict[str, int]:
+        """The sizes of all symbols in given inputs."""
+        plan, attempt = Plan("given", ""), ATTEMPTS[0]
+        dims = self._dims(plan, attempt)
+        return draw_dims.sizes(dims, self.free(dims), plan, attempt, feeds)
+
     def unranked(self) -> list[str]:
         """The inputs of unknown rank."""
         return [

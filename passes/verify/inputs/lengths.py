@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
 
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.errors import BadModel, ChosenByCaller, DoesNotFit
@@ -25,6 +28,7 @@ from passes.verify.reference import ReferenceExecutor
 
 #: Seconds to learn which inputs a model takes.
 _LEARNING = 10.0
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
 def trip_counts(model: Model) -> Iterator[TripCount]:
@@ -51,10 +55,14 @@ def length_of(model: Model, free: Sequence[str]) -> str:
 
 
 def taken(
-    model: Model, drawer: Drawer, plan: Plan, executor: Executor
+    model: Model,
+    drawer: Drawer,
+    plan: Plan,
+    executor: Executor,
+    numbers: Mapping[str, int] = _NONE,
 ) -> tuple[Drawer, Feeds, Outcome]:
     """Inputs as in use that an executor runs the model on, the drawer with what the model taught,
-    and the outcome.
+    and the outcome. The inputs of some names are `numbers`.
 
     Raises:
         DoesNotFit: none are found.
@@ -62,7 +70,9 @@ def taken(
     why = ""
     for attempt in range(len(ATTEMPTS)):
         try:
-            feeds = in_use(model, drawer.case(plan, attempt).feeds)
+            drawn = drawer.case(plan, attempt).feeds
+            chosen = {name: np.full_like(drawn[name], one) for name, one in numbers.items()}
+            feeds = in_use(model, {**drawn, **chosen})
             run = executor.run(model.proto, feeds, base_dir=model.base_dir, timeout=_LEARNING)
             return drawer, feeds, run
         except (Ended, CannotDraw) as error:

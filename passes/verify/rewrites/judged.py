@@ -6,18 +6,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+
+from onnx import ModelProto
 
 from passes.binding.bound import Bound
-from passes.choices import Verifying
+from passes.choices import RuleOptions, Verifying
 from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
 from passes.ir.model import Model
+from passes.precision.casting import cast
 from passes.reports.report import INVALID, NOT_VERIFIED, Checked, Report
 from passes.types.signature import describe
 from passes.types.signature import inputs as signature_inputs
 from passes.verify.inputs.drawer import Case
+from passes.verify.inputs.given import load
 from passes.verify.rewrites.verifying import KnownVerifications, Verdicts, verify_rounds
+from passes.verify.within.judging import Terms, judged
+from passes.verify.within.raising import Search
 
 
 def verified(
@@ -53,6 +60,48 @@ def verified(
     spent = replace(made.report.spent, verifying=round(time.monotonic() - started, 3))
     report = replace(made.report, records=records, checked=verdicts.whole, spent=spent)
     return _judged(model, report, verdicts, verifying, passes[-1], f"{bound.binding}")
+
+
+def judged_cast(
+    before: Model,
+    after: Model,
+    report: Report,
+    options: RuleOptions,
+    verifying: Verifying,
+) -> Report:
+    """Execute a model before and after a cast, and return the report on an outcome that may be
+    written, with its error. `options` are those of the cast, with the nodes that it left out.
+
+    Raises:
+        NotVerified: it could not be executed.
+        LeaveOut: its error is larger than the largest that is allowed, unless nodes are left out.
+        NotProduced: it is so with whatever is left out.
+    """
+    started = time.monotonic()
+    feeds = () if verifying.inputs is None else (load(Path(verifying.inputs), before.proto),)
+    bound = options.retyping.max_error if options.retyping else None
+    terms = Terms(bound, verifying.executor, verifying.seed, feeds, verifying.budget)
+    found = judged(before, after, terms)
+    within, known = found.within, [path for rule, path in options.left_out if rule == "cast"]
+    seconds = report.spent.verifying + time.monotonic() - started
+    spent = replace(report.spent, verifying=round(seconds, 3))
+    report = replace(report, within=replace(within, raised=known), spent=spent)
+    if within.failure and not verifying.allow_unverified:
+        way = "--allow-unverified writes the model all the same"
+        why = f"the outcome of the cast: {within.failure} [not-verified]; {way}"
+        raise NotVerified(": ".join(filter(None, (report.file, why))), report)
+    if within.failure or within.holds or bound is None:
+        return report
+
+    def recast(paths: Sequence[str]) -> ModelProto:
+        left_out = {("cast", path): ("max-error", "") for path in paths}
+        return cast(before, replace(options, left_out=left_out))[0]
+
+    raised = Search(found, before, recast, bound, verifying.budget).run()
+    if raised.nodes and not known:
+        raise LeaveOut({("cast", path): ("max-error", why) for path, why in raised.nodes.items()})
+    why = f"not within {bound:g}: {raised.why}" if raised.why else within.sentence
+    raise NotProduced.since(f"{why} [max-error]", report)
 
 
 def _judged(

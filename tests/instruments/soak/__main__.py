@@ -1,5 +1,5 @@
 """`python -m tests.instruments.soak [--count N] [--seed S] [--seconds T] [--small] [--dealing K]
-[--only PIPELINE ...] [--odd KIND ...] [--verified N] [--hashed N]
+[--only PIPELINE ...] [--cast] [--odd KIND ...] [--verified N] [--hashed N]
 [--out FOLDER] [--json FILE]`."""
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="models with few nodes")
     parser.add_argument("--dealing", type=int, default=0, metavar="K", help="commands per model")
     parser.add_argument("--only", nargs="*", default=[], metavar="PIPELINE")
+    parser.add_argument("--cast", action="store_true", help="other element types, nothing else")
     parser.add_argument("--odd", nargs="*", choices=KINDS, help="what models have, see `odd.py`")
     parser.add_argument(
         "--verified", type=int, default=16, metavar="N", help="of N models one is verified, too"
@@ -42,7 +43,7 @@ def main() -> int:
     if options.digest:
         print(digest(seeds, small=small, dealing=dealing))
         return 0
-    plan = Plan(small, dealing, options.only, options.odd, options.verified)
+    plan = Plan(small, dealing, options.only, options.odd, options.verified, options.cast)
     found = soak(options.seed, options.count, options.seconds, plan, options.out)
     sample = seeds[: options.hashed]
     here = digest(sample, small=small, dealing=dealing)

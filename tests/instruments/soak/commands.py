@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 import passes
 from passes.binding.values import held
-from passes.choices import Batch, RuleOptions, Verifying
+from passes.choices import Batch, Half, Retyping, RuleOptions, Verifying
 from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Pass
 from passes.session import Result, Session
@@ -37,7 +37,7 @@ class Command:
 
     @property
     def label(self) -> str:
-        said = [f"{name}={value}" for name, value in sorted(self.options.items()) if value]
+        said = [f"{name}={_short(value)}" for name, value in sorted(self.options.items()) if value]
         opset = f" to {self.opset}" if self.pipeline == "upgrade" else ""
         return " ".join([self.pipeline + opset, *said])
 
@@ -74,9 +74,9 @@ class Command:
         """Run it, by default without the tool's own verification; raises what sessions raise."""
         options = RuleOptions(**{"max_nodes": 5_000, **self.options})
         verifying = Verifying(budget=_BUDGET, assume=self.assumed) if verify else None
-        target = (
-            self.opset if self.pipeline == "upgrade" else None
-        )  # the others convert if they must
+        target = self.opset if self.pipeline == "upgrade" else None  # others convert if they must
+        if options.retyping is not None and options.retyping.to == Half.bfloat16:
+            target = max(self.opset, model.opset_import[0].version)  # which takes it in bodies
         return Session([Pass(SCHEDULES[self.pipeline], target, options)], verifying).run(model)
 
 
@@ -126,6 +126,13 @@ def dealt(every: Sequence[Command], seed: int, count: int) -> list[Command]:
     if len(both) > 1 and rng.randrange(_BOTH_ORDERS) == 0:
         return both
     return rng.sample(every, min(count, len(every)))
+
+
+def _short(value: Any) -> str:
+    """An option in few words."""
+    if isinstance(value, Retyping):
+        return ",".join([value.to, value.io, *["int32"] * value.int32])
+    return str(value)
 
 
 def _dims(model: ModelProto) -> list[str]:

@@ -140,7 +140,7 @@ class Examiner:
             found.append(Finding(command, type(error).__name__, str(error)))
             return None
         except Exception as error:  # whatever is a fault of the program
-            found.append(Finding(command, "traceback", _last_frames(error)))
+            found.append(Finding(command, "traceback", last_frames(error)))
             return None
         if model.SerializeToString(deterministic=True) != untouched:
             found.append(Finding(command, "argument", "the model that was given is changed"))
@@ -208,7 +208,7 @@ class Examiner:
             try:
                 again = command.run(after).model
             except Exception as error:  # a refusal too: the first run did it
-                yield f"again: {_last_frames(error)}"
+                yield f"again: {last_frames(error)}"
                 return
             if again.SerializeToString(deterministic=True) != bytes_:
                 yield "idempotence: the outcome is not left as it is"
@@ -227,7 +227,7 @@ class Examiner:
             outcome.tally.count("outcomes", "not produced")
             return
         except Exception as error:  # whatever is a fault of the program
-            outcome.findings.append(Finding(lower, "traceback", _last_frames(error)))
+            outcome.findings.append(Finding(lower, "traceback", last_frames(error)))
             return
         outcome.tally.count("commands", "upgrade and lower in either order")
         for sentence in oracle.differences(other, [0, 1], outcome.tally, before=one):
@@ -257,7 +257,7 @@ def _size(model: ModelProto) -> str:
     return f"of {count:2} to {count + 9} nodes"
 
 
-def _last_frames(error: Exception) -> str:
+def last_frames(error: Exception) -> str:
     """The error and where it comes from, in a line."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))

@@ -23,7 +23,7 @@ _SECONDS = 10.0
 _NEAR = 1e-5
 _NEAR_NARROW = 3e-2
 #: How onnxruntime says that it lacks a kernel, or hands out no such value.
-_MISSING = ("NOT_IMPLEMENTED", "Could not find an implementation", "no sequence")
+MISSING = ("NOT_IMPLEMENTED", "Could not find an implementation", "no sequence")
 
 #: The outputs hold no element on either side, and have other sizes.
 NOTHING = "shape of nothing"
@@ -155,7 +155,7 @@ class Oracle:
             return "wrong on the original"  # as it would, if it did not leave out that Scan
         if other.outcome is None and one.outcome is not None:
             said = other.unable or other.failed
-            missing = newest and any(sign in said for sign in _MISSING)
+            missing = newest and any(sign in said for sign in MISSING)
             kind = "cannot-run" if other.unable else "fails"
             return "kernel missing" if missing else f"{kind}: {said}"
         if one.outcome is None or other.outcome is None:

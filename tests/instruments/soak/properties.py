@@ -17,14 +17,15 @@ def broken(before: ModelProto, result: Result, command: Command) -> Iterator[str
     try:  # at IR 3, onnx's inference takes initializers of bodies for inputs
         onnx.checker.check_model(after, full_check=after.ir_version > 3)
     except Exception as error:  # its errors have no common base
-        if _is_valid(before):
+        if is_valid(before):
             yield f"invalid: {error}"
     if not command.fixes_dims and _signature(before) != _signature(after, command.check):
         yield "signature: the inputs or outputs are others"
     yield from _not_left_alone(before, after, command)
 
 
-def _is_valid(model: ModelProto) -> bool:
+def is_valid(model: ModelProto) -> bool:
+    """Return whether onnx accepts a model."""
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception:  # its errors have no common base

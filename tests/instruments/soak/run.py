@@ -12,6 +12,7 @@ from tests.instruments.forked import Death, Limits, forked
 from tests.instruments.generate.choices import Choices
 from tests.instruments.generate.feeds import draw
 from tests.instruments.generate.model import Generated, generate
+from tests.instruments.soak.casts import CastExaminer, casts, dealt_cast
 from tests.instruments.soak.commands import Command, commands, dealt
 from tests.instruments.soak.examine import Examiner
 from tests.instruments.soak.shown import write
@@ -28,7 +29,8 @@ class Plan:
 
     `dealing` commands are drawn for it, all are run where that is 0, of the pipelines `only`, if
     any are named. `small`: with few nodes. `odd`: the kinds of things it is to have, or None.
-    One of `verified` models is verified by the tool itself, too.
+    One of `verified` models is verified by the tool itself, too. `cast`: only element types are
+    cast.
     """
 
     small: bool = False
@@ -36,14 +38,27 @@ class Plan:
     only: Sequence[str] = ()
     odd: Sequence[str] | None = None
     verified: int = 16
+    cast: bool = False
 
     def generated(self, seed: int) -> Generated:
         return generate(Choices.of_seed(seed, small=self.small), self.odd)
 
+    def every(self, generated: Generated) -> list[Command]:
+        """The commands of which some are dealt."""
+        if self.cast:
+            return casts()
+        return commands(generated.model, draw(generated, 0))
+
     def commands(self, generated: Generated, seed: int) -> list[Command]:
-        every = commands(generated.model, draw(generated, 0))
+        if self.cast and not self.dealing:
+            return dealt_cast(seed)
+        every = self.every(generated)
         wanted = [one for one in every if not self.only or one.pipeline in self.only]
         return dealt(wanted, seed, self.dealing)
+
+    def examiner(self) -> Examiner | CastExaminer:
+        """What looks at the outcomes."""
+        return CastExaminer() if self.cast else Examiner()
 
 
 @dataclass
@@ -68,7 +83,7 @@ def soak(
     """
     plan, found = plan or Plan(), Soak()
     deadline = time.monotonic() + seconds
-    examiner = Examiner()  # a child starts its onnxruntime, which ends with it
+    examiner = plan.examiner()  # a child starts its onnxruntime, which ends with it
 
     def seeds() -> Iterator[int]:
         for seed in range(first, first + count):
@@ -107,17 +122,15 @@ def _add(found: Soak, seed: int, said: dict[str, Any] | Death) -> None:
         found.first.setdefault(kind, (seed, label))
 
 
-def _written(found: Soak, plan: Plan, examiner: Examiner, folder: Path) -> Iterator[Path]:
+def _written(
+    found: Soak, plan: Plan, examiner: Examiner | CastExaminer, folder: Path
+) -> Iterator[Path]:
     """The first of each kind that is not known, made small in a child."""
 
     def shown(kind: str) -> str:
         seed, label = found.first[kind]
         generated = plan.generated(seed)
-        (command,) = (
-            command
-            for command in commands(generated.model, draw(generated, 0))
-            if command.label == label
-        )
+        (command,) = (one for one in plan.every(generated) if one.label == label)
         return str(write(folder, seed, kind, command, generated, examiner))
 
     kinds = [kind for kind in found.tally.faults if found.first[kind][1]]

@@ -10,6 +10,7 @@ import onnx
 from passes.errors import PassesError
 from tests.instruments.generate.model import Generated
 from tests.instruments.generate.reduce import reduce
+from tests.instruments.soak.casts import CastExaminer
 from tests.instruments.soak.commands import Command
 from tests.instruments.soak.examine import Examiner, Finding
 
@@ -18,7 +19,12 @@ _REDUCING = 20.0
 
 
 def write(
-    folder: Path, seed: int, kind: str, command: Command, generated: Generated, examiner: Examiner
+    folder: Path,
+    seed: int,
+    kind: str,
+    command: Command,
+    generated: Generated,
+    examiner: Examiner | CastExaminer,
 ) -> Path:
     """Write a text and a model into a folder; whether the tool's verification stops it is said.
 
@@ -42,7 +48,9 @@ def write(
     return path
 
 
-def _found(candidate: Generated, kind: str, command: Command, examiner: Examiner) -> Finding | None:
+def _found(
+    candidate: Generated, kind: str, command: Command, examiner: Examiner | CastExaminer
+) -> Finding | None:
     """The same finding on another model, if it is there."""
     verify = " mismatch " in kind or " traceback " in kind
     outcome = examiner.examine(candidate, [command], verify=verify)

@@ -1,0 +1,250 @@
+"""Bounds of all values of a model, in its loops by induction over the iterations."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
+from math import prod
+
+from onnx import TensorProto
+
+from passes.analysis.integers.affine import LIMITS
+from passes.analysis.integers.computed import stands_in_loop
+from passes.ir.constants import constant_tensor
+from passes.operators.bounds import (
+    NOTHING,
+    SIZE,
+    Bounded,
+    Interval,
+    bounds_of_constant,
+    bounds_of_output,
+    chosen_from,
+    held,
+    hull,
+)
+from passes.precision.flow import OMITTED, Flow, State, Step, Value
+from passes.types.dtypes import Array
+from passes.types.value_types import FLOATS, Dims, dims_of
+
+_INT64 = LIMITS[TensorProto.INT64]
+#: The ends to which the bounds of a carried value are widened if they change again and again.
+_ENDS = sorted({-SIZE[1], -1, *SIZE, *LIMITS[TensorProto.INT32], *_INT64})
+_ROUNDS = 3
+#: The elements of a constant that is a list or a number, and no weights.
+FEW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Each element of a value is an element of a state, as the iteration starts, plus a number
+    within bounds."""
+
+    state: int
+    by: Interval
+
+
+@dataclass
+class Ranges:
+    """The bounds of the values of a flow, by number, None where they are unknown. `inputs` are the
+    bounds of the int64 inputs of the model; `constant` gives those of a constant of a few elements,
+    by its number and what they are."""
+
+    flow: Flow
+    inputs: Interval = _INT64
+    constant: Callable[[int, Interval], Interval] = lambda number, bounds: bounds
+
+    def __post_init__(self) -> None:
+        flow = self.flow
+        self.bounds: list[Interval | None] = [NOTHING] * len(flow.values)
+        self._ahead: list[Ahead | None] = [None] * len(flow.values)
+        self._changes: dict[int, int] = {}
+        self._states = {state.entering: state for state in flow.states}
+        self._finals = {state.final: state for state in flow.states}
+        self._varies = [stands_in_loop(scope) for scope in flow.scopes]
+        self._trips = dict(self._trip_counts())
+        self._iterations = {
+            flow.inputs[body][0]: body
+            for body, trips in self._trips.items()
+            if flow.steps[trips[0]].op == "Loop" and flow.inputs[body]
+        }
+        self._solve()
+
+    def _trip_counts(self) -> Iterable[tuple[int, tuple[int, int]]]:
+        """Yield the bodies of loops, each with its node and the value that is its trip count."""
+        graphs = {scope.key: number for number, scope in enumerate(self.flow.scopes)}
+        for step in self.flow.steps:
+            if step.op in ("Loop", "Scan"):
+                body = graphs[(*self.flow.scopes[step.graph].key, step.index, "body")]
+                yield body, (step.number, step.inputs[0] if step.op == "Loop" else OMITTED)
+
+    def _solve(self) -> None:
+        """Compute the values in order, and again what depends on one that has changed."""
+        dependents = self._dependents()
+        pending = list(range(len(self.flow.values)))  # sorted, so a heap
+        waiting = set(pending)
+        while pending:
+            number = heappop(pending)
+            waiting.discard(number)
+            found = self._computed(self.flow.values[number])
+            if found == (self.bounds[number], self._ahead[number]):
+                continue
+            self.bounds[number], self._ahead[number] = found
+            for one in dependents.get(number, ()):
+                if one not in waiting:
+                    waiting.add(one)
+                    heappush(pending, one)
+
+    def _dependents(self) -> Mapping[int, Sequence[int]]:
+        """The values that depend on the bounds of each value."""
+        found: dict[int, list[int]] = {}
+        for step in self.flow.steps:
+            outputs = [one for one in step.outputs if one != OMITTED]
+            for value in step.inputs:
+                found.setdefault(value, []).extend(outputs)
+        for number, sources in self.flow.sources.items():
+            for value in sources:
+                found.setdefault(value, []).append(number)
+        for body, (_, count) in self._trips.items():
+            found.setdefault(count, []).extend(self.flow.inputs[body])
+        return found
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _computed(self, value: Value) -> tuple[Interval | None, Ahead | None]:
+        """The bounds of a value, and what it is ahead of."""
+        number, step = value.number, self.flow.producers[value.number]
+        if number in self._states:
+            return self._entering(value, self._states[number]), Ahead(number, (0, 0))
+        if number in self.flow.sources:
+            sources = [one for one in self.flow.sources[number] if one != OMITTED]
+            return self._joined(value, sources), self._ahead_of_sources(number, sources)
+        if value.constant:
+            return self._constant(value), None
+        if step is not None:
+            made = self.flow.steps[step]
+            return self._output(made, value), self._ahead_of_step(made, value)
+        if number in self._iterations:
+            return (0, max(0, self._most_trips(self._iterations[number]) - 1)), None
+        inputs = self.inputs if value.elem_type == TensorProto.INT64 and value.fed else None
+        return held(inputs, value.elem_type), None
+
+    def _joined(self, value: Value, sources: Sequence[int]) -> Interval | None:
+        found = [self.bounds[one] for one in sources]
+        known = [one for one in found if one is not None]
+        return held(hull(known) if len(known) == len(found) else None, value.elem_type)
+
+    def _entering(self, value: Value, state: State) -> Interval | None:
+        """The bounds of a state at the start of all iterations."""
+        before = self.bounds[value.number]
+        first, ahead = self.bounds[state.initial.value], self._ahead_at(state.returned.value)
+        found = self._joined(value, [state.initial.value, state.returned.value])
+        if ahead is not None and ahead.state == value.number and first is not None:
+            reached = self._reached(first, ahead.by, value.graph)
+            if held(reached, value.elem_type) == reached:
+                found = reached
+        if found is None or before is None:
+            return None
+        wider = hull([before, found])
+        if wider == before:
+            return before
+        self._changes[value.number] = changes = self._changes.get(value.number, 0) + 1
+        if changes <= _ROUNDS:
+            return wider
+        if value.elem_type in FLOATS:
+            return None
+        low = wider[0] if wider[0] == before[0] else _ENDS[bisect_right(_ENDS, wider[0]) - 1]
+        high = wider[1] if wider[1] == before[1] else _ENDS[bisect_left(_ENDS, wider[1])]
+        return held((low, high), value.elem_type)
+
+    def _reached(self, first: Interval, by: Interval, body: int) -> Interval:
+        """The bounds of what is `by` further in each iteration."""
+        trips = self._most_trips(body)
+        return first[0] + trips * min(by[0], 0), first[1] + trips * max(by[1], 0)
+
+    def _most_trips(self, body: int) -> int:
+        """A number that the iterations of a loop do not exceed."""
+        _, count = self._trips[body]
+        bounds = self.bounds[count] if count != OMITTED else None
+        return SIZE[1] if bounds is None else int(min(SIZE[1], max(0, bounds[1])))
+
+    def _constant(self, value: Value) -> Interval | None:
+        array = self.array(value, FEW if value.elem_type in FLOATS else None)
+        found = held(None if array is None else bounds_of_constant(array), value.elem_type)
+        few = array is not None and array.size <= FEW
+        return self.constant(value.number, found) if few and found is not None else found
+
+    def array(self, value: Value, most: int | None = FEW) -> Array | None:
+        """The elements of a constant, if it has no more than that many; else None."""
+        step = self.flow.producers[value.number]
+        node = None if step is None else self.flow.steps[step].node
+        tensor = self.flow.tensor(value) if node is None else constant_tensor(node)
+        if not value.constant or tensor is None or (most and prod(tensor.dims) > most):
+            return None
+        return self.flow.model.read(tensor)
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    def _output(self, step: Step, value: Value) -> Interval | None:
+        bounds = [None if one == OMITTED else self.bounds[one] for one in step.inputs]
+        read = Bounded(
+            step.node,
+            value.elem_type,
+            bounds,
+            partial(self._dims, step),
+            lambda name: self.array(self._read(step, name)),
+        )
+        return bounds_of_output(read, step.outputs.index(value.number))
+
+    def _read(self, step: Step, name: str) -> Value:
+        """The value that an input of a node is."""
+        return self.flow.values[step.inputs[list(step.node.input).index(name)]]
+
+    def _dims(self, step: Step, name: str) -> Dims | None:
+        """The dims of an input; not those that a Loop may change."""
+        value = self._read(step, name)
+        if self._varies[value.graph]:
+            return None
+        return dims_of(self.flow.model.types.within(self.flow.scopes[value.graph], value.name))
+
+    # -- states -------------------------------------------------------------------------------
+
+    def _ahead_at(self, number: int) -> Ahead | None:
+        return None if number == OMITTED else self._ahead[number]
+
+    def _ahead_of_sources(self, number: int, sources: Sequence[int]) -> Ahead | None:
+        """What is ahead of a state across the border of a body."""
+        state = self._finals.get(number)
+        if state is not None:
+            first, ahead = map(self._ahead_at, (state.initial.value, state.returned.value))
+            if first and ahead and ahead.state == state.entering:
+                body = self.flow.values[state.entering].graph
+                return Ahead(first.state, self._reached(first.by, ahead.by, body))
+        return self._same([self._ahead_at(one) for one in sources])
+
+    def _ahead_of_step(self, step: Step, value: Value) -> Ahead | None:
+        """What is ahead of a state after a node that adds whole numbers, or chooses elements."""
+        if value.elem_type in FLOATS or value.number != step.outputs[0]:
+            return None
+        if step.op in ("Add", "Sub"):
+            one, other = step.inputs
+            return self._further(one, other, 1 if step.op == "Add" else -1) or (
+                self._further(other, one, 1) if step.op == "Add" else None
+            )
+        return self._same([self._ahead_at(step.inputs[one]) for one in chosen_from(step.node)])
+
+    def _further(self, one: int, other: int, sign: int) -> Ahead | None:
+        ahead, bounds = self._ahead[one], self.bounds[other]
+        if ahead is None or bounds is None or bounds == NOTHING:
+            return None
+        low, high = sorted(sign * end for end in bounds)
+        return Ahead(ahead.state, (ahead.by[0] + low, ahead.by[1] + high))
+
+    def _same(self, found: Sequence[Ahead | None]) -> Ahead | None:
+        """What all of these are ahead of."""
+        known = [one for one in found if one is not None]
+        if not known or len(known) < len(found) or len({one.state for one in known}) > 1:
+            return None
+        return Ahead(known[0].state, hull(one.by for one in known))

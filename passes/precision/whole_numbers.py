@@ -1,0 +1,113 @@
+"""The nodes and values that keep int64: those whose numbers are not proven to fit int32."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from passes.analysis.integers.affine import LIMITS
+from passes.operators.bounds import Interval, chosen_from
+from passes.operators.comparisons import COMPARISONS
+from passes.precision.flow import OMITTED, Flow, Read, Step
+from passes.precision.ranges import Ranges
+from passes.precision.seeds import Reason, Seeds
+
+_INT64 = LIMITS[TensorProto.INT64]
+_INT32 = LIMITS[TensorProto.INT32]
+_CODE = "may-not-fit"
+_MAY_NOT_FIT = Reason(_CODE, "not all of its numbers are proven to fit int32")
+_INPUTS_MAY_NOT_FIT = Reason(
+    _CODE,
+    "its numbers fit int32 if those of the int64 inputs do (--assume int32-inputs promises it)",
+)
+
+
+def whole_number_seeds(flow: Flow, *, inputs_fit: bool) -> Seeds:
+    """The nodes and values of a flow that keep int64 because their numbers may not fit int32.
+
+    A node with operands of 32 bits computes the same if all that it reads and returns fits. Ends of
+    Slices and trip counts that are too large, such as 2^63 - 1, are clamped: no axis is as long.
+    `inputs_fit`: the numbers of int64 inputs are promised to fit.
+    """
+    found = _Fitting(flow, inputs_fit).seeds()
+    fed = any(one.fed and one.elem_type == TensorProto.INT64 for one in flow.values)
+    if inputs_fit or not fed or not (found.steps or found.values):
+        return found
+    still = _Fitting(flow, True).seeds()
+    return Seeds(
+        {one: still.steps.get(one, _INPUTS_MAY_NOT_FIT) for one in found.steps},
+        {one: still.values.get(one, _INPUTS_MAY_NOT_FIT) for one in found.values},
+    )
+
+
+class _Fitting:
+    def __init__(self, flow: Flow, inputs_fit: bool) -> None:
+        self.flow = flow
+        inputs = _INT32 if inputs_fit else _INT64
+        self._clamped: dict[int, bool] = {}
+        self.ranges = Ranges(flow, inputs, self._clamp)
+
+    def seeds(self) -> Seeds:
+        """The nodes and values whose numbers may not fit."""
+        values = [one.number for one in self.flow.values if not self._fits(one.number)]
+        return Seeds(
+            {step.number: _MAY_NOT_FIT for step in self.flow.steps if not self._computes(step)},
+            dict.fromkeys(values, _MAY_NOT_FIT),
+        )
+
+    def _fits(self, number: int) -> bool:
+        if number == OMITTED or self.flow.values[number].elem_type != TensorProto.INT64:
+            return True
+        return _within(self.ranges.bounds[number], _INT32)
+
+    def _computes(self, step: Step) -> bool:
+        """Return whether a node computes the same with numbers of 32 bits."""
+        if step.op == "Constant" or not all(map(self._fits, step.outputs)):
+            return step.op == "Constant"
+        unfit = [place for place, one in enumerate(step.inputs) if not self._fits(one)]
+        if not all(self._may_clamp(step, place) for place in unfit):
+            return False
+        if step.op != "Range":
+            return True
+        start, end = (self.ranges.bounds[one] or _INT64 for one in step.inputs[:2])
+        return _within((end[0] - start[1], end[1] - start[0]), _INT32)
+
+    # -- clamped constants --------------------------------------------------------------------
+
+    def _clamp(self, number: int, bounds: Interval) -> Interval:
+        """The bounds of a constant, clamped if all that reads it does the same with that."""
+        if _within(bounds, _INT32) or not self._is_clamped(number):
+            return bounds
+        low, high = (min(max(end, _INT32[0]), _INT32[1]) for end in bounds)
+        return low, high
+
+    def _is_clamped(self, number: int) -> bool:
+        """Return whether only ends of Slices and trip counts are made of a value."""
+        if number not in self._clamped:
+            self._clamped[number] = False
+            reads = self.flow.readers.get(number, ())
+            self._clamped[number] = all(map(self._is_end, reads))
+        return self._clamped[number]
+
+    def _is_end(self, read: Read) -> bool:
+        if read.step is None:
+            return False
+        step = self.flow.steps[read.step]
+        if step.op in ("Slice", "Loop"):
+            return (read.position == 0) == (step.op == "Loop")
+        return read.position in chosen_from(step.node) and self._is_clamped(step.outputs[0])
+
+    def _may_clamp(self, step: Step, place: int) -> bool:
+        """Return whether a node does the same with a constant that is clamped, and stored so."""
+        if self.ranges.array(self.flow.values[step.inputs[place]]) is None:
+            return False  # it is computed, or not stored once for each type
+        if step.op in COMPARISONS:
+            other = self.ranges.bounds[step.inputs[1 - place]]
+            return _within(other, (_INT32[0] + 1, _INT32[1] - 1))
+        if step.op == "Slice":
+            return place > 0
+        # the outcome fits, so it is none of the numbers that are clamped
+        return step.op == "Clip" or place in chosen_from(step.node)
+
+
+def _within(bounds: Interval | None, limits: Interval) -> bool:
+    return bounds is not None and limits[0] <= bounds[0] and bounds[1] <= limits[1]
