@@ -27,6 +27,7 @@ from passes.operators.table import traits_of
 from passes.precision.flow import Flow, Value
 from passes.precision.seeds import Reason, Seeds
 from passes.reports.precision import Casting, Kept
+from passes.types.dtypes import numpy_dtype
 
 Array = npt.NDArray[Any]
 
@@ -88,10 +89,12 @@ class _Storing:
         model = self.flow.model
         names, reverting = Names(model.names), []
         total = changed = written = 0
+        kinds: set[int] = set()
         copy_fields(model.proto, self.new, ("graph",))
         for value, tensor in self._weights():
             size = byte_size(tensor)
             total += size
+            kinds.add(tensor.data_type)
             form = self._form(value, tensor)
             if is_external(tensor) and written + size > _MOST:
                 form = _FULL
@@ -114,7 +117,7 @@ class _Storing:
         if model.proto.ir_version < FREE_INITIALIZERS:
             scoping.list_initializers(self.new.graph)
         return self.new, Casting(
-            "float32",
+            str(numpy_dtype(min(kinds, default=TensorProto.FLOAT))),  # float32 if any weight is
             self.how,
             weights=(total, total - changed + written),
             casts=len(reverting),

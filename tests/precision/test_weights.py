@@ -348,8 +348,9 @@ def test_before_opset_10_there_is_no_int8() -> None:
 
 def test_weights_in_half_precision_may_be_int8() -> None:
     half = changed(MATMUL, {"float": "float16"})
-    new, _ = stored(Model(model(half, W.astype(np.float16))), "int8")
+    new, casting = stored(Model(model(half, W.astype(np.float16))), "int8")
     assert full_objection(Model(new)) == ""
+    assert casting.before == "float16"
     assert new.graph.initializer[1].data_type == TensorProto.FLOAT16
 
 
