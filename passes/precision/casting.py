@@ -89,7 +89,9 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
         casts.append(one)
     if retyping.weights:
-        stay = Seeds(_left_out(Flow.of(model), left_out)) if left_out else None
+        stay = None
+        if left_out and not retyping.to:  # Casts change the paths of nodes without a name
+            stay = Seeds(_left_out(Flow.of(model), left_out))
         proto, one = stored(model, retyping.weights, stay)
         model = Model(proto, model.path)
         casts.append(one)
