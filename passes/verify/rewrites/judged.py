@@ -11,8 +11,8 @@ from pathlib import Path
 from onnx import ModelProto
 
 from passes.binding.bound import Bound
-from passes.choices import Half, Retyping, Verifying
-from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
+from passes.choices import Half, RuleOptions, Verifying
+from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
 from passes.ir.model import Model
@@ -66,12 +66,11 @@ def judged_cast(
     before: Model,
     after: Model,
     report: Report,
-    retyping: Retyping,
+    options: RuleOptions,
     verifying: Verifying,
-    left_out: LeftOut,
 ) -> Report:
     """Execute a model before and after a cast, and return the report on an outcome that may be
-    written, with its error. `left_out` are the nodes that were not cast.
+    written, with its error. `options` are those of the cast, with the nodes that it left out.
 
     Raises:
         NotVerified: it could not be executed.
@@ -81,10 +80,10 @@ def judged_cast(
     """
     started = time.monotonic()
     feeds = () if verifying.inputs is None else (load(Path(verifying.inputs), before.proto),)
-    bound = retyping.max_error
+    bound = options.retyping.max_error if options.retyping else None
     terms = Terms(bound, verifying.executor, verifying.seed, feeds, verifying.budget)
     found = judged(before, after, terms)
-    within = found.within
+    within, left_out = found.within, options.left_out
     known = [path for (_, path), (code, _) in left_out.items() if code == "max-error"]
     seconds = report.spent.verifying + time.monotonic() - started
     spent = replace(report.spent, verifying=round(seconds, 3))
@@ -94,14 +93,14 @@ def judged_cast(
         why = f"the outcome of the cast: {within.failure} [not-verified]; {way}"
         raise NotVerified(": ".join(filter(None, (report.file, why))), report)
     blamed = [("cast", path) for path in found.blamed if ("cast", path) not in left_out]
-    if blamed and retyping.to == Half.float16:
+    if blamed and options.retyping and options.retyping.to == Half.float16:
         raise LeaveOut(dict.fromkeys(blamed, ("type", f"onnxruntime: {within.loads}")))
     if within.failure or within.holds or bound is None:
         return report
 
     def recast(paths: Sequence[str]) -> ModelProto:
         more = {("cast", path): ("max-error", "") for path in paths}
-        return cast(before, retyping, {**left_out, **more})[0]
+        return cast(before, replace(options, left_out={**left_out, **more}))[0]
 
     raised = Search(found, before, recast, bound, verifying.budget).run()
     if raised.nodes and not known:

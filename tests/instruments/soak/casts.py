@@ -1,5 +1,5 @@
-"""Random models in other element types: is what is written valid, does it load, run, and give nearly
-the same?"""
+"""Random models in other element types: what is written is valid, loads, runs, and gives nearly the
+same."""
 
 from __future__ import annotations
 
