@@ -1,5 +1,4 @@
-"""Random models in other element types: what is written is valid, loads, runs, and gives nearly the
-same."""
+"""Random models in other element types: whether an outcome is valid, loads, runs and is near."""
 
 from __future__ import annotations
 
