@@ -106,6 +106,11 @@ class Casting:
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
 
     @property
+    def is_exact(self) -> bool:
+        """True if whole numbers have another type, so that the outcome answers as the model."""
+        return self.before == "int64"
+
+    @property
     def folded(self) -> list[Kept]:
         """What keeps its type, reasons of one code that differ in names alone together, the most
         nodes first."""

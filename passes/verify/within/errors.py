@@ -65,7 +65,8 @@ def _error(name: str, tensors: Sequence[_Tensor], length: int | None) -> OutputE
         steady = known & np.isfinite(one.moved)
         moved = np.abs(one.moved - one.was).max(initial=0, where=steady)
         gone = steady & ~np.isfinite(one.now)
-        sizes = np.where(known & np.isfinite(one.now), np.abs(one.now - one.was), 0) / scale
+        differences = np.where(known & np.isfinite(one.now), np.abs(one.now - one.was), 0)
+        sizes = np.asarray(differences / scale)  # a quotient of no axes is no array
         error = max(error, float(sizes.max(initial=0)))
         unsure = max(unsure, float(moved) / scale)
         overflows += int(np.count_nonzero(gone))
