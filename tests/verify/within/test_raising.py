@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import ModelProto
 
-from passes.choices import Retyping, Signature
+from passes.choices import Retyping, RuleOptions, Signature
 from passes.ir.model import Model
 from passes.precision.casting import cast
 from passes.verify.within.judging import Terms, judged
