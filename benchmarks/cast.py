@@ -35,9 +35,9 @@ _PAGE = """# Errors of exported models in float16
 
 Made by `python -m benchmarks.cast docs/precision-table.md`, with {versions}.
 
-{models} models of TensorFlow, PyTorch, JAX, scikit-learn and onnxscript (`golden_models/exported`), each
-at the newest opset at which it is stored: all that have floats in a loop or a branch. Inputs and
-outputs keep their types. {broken} of them does not pass the check as it is exported.
+{models} models of TensorFlow, PyTorch, JAX, scikit-learn and onnxscript (`golden_models/exported`),
+each at the newest opset at which it is stored: all that have floats in a loop or a branch. Inputs
+and outputs keep their types. {broken} of them does not pass the check as it is exported.
 
 | converter | pass the full check | run in onnxruntime | within 1e-3 | within 1e-2 |
 |---|---|---|---|---|

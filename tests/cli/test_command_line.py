@@ -134,7 +134,10 @@ class TestUsage:
             ),
             (("--verify-budget", "nan"), "--verify-budget is nan, it must be 0 or more"),
             (("--dim", "x"), "--dim: 'x' is not of the form NAME=SIZE or NAME=NAME"),
-            (("--assume", "foo"), "--assume is ['foo'], not among valid-inputs, non-empty"),
+            (
+                ("--assume", "foo"),
+                "--assume is ['foo'], not among valid-inputs, non-empty, int32-inputs",
+            ),
         ],
     )
     def test_a_wrong_option_is_one_sentence(
