@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from passes.ir.operators import CONTROL_FLOW
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.precision.flow import OMITTED, Flow, Read, Step, Value
 from passes.precision.operands import Fixed, Narrowing, Operand, Operands, operands_of
@@ -16,7 +17,6 @@ __all__ = ["Decision", "Narrowing", "decide"]
 
 #: A demand of a read: a cell, whose type it wants, or a fixed type; ANY takes whatever there is.
 _Demand = int | Fixed
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass
@@ -164,7 +164,7 @@ class _Deciding:
             if value.elem_type == self.change.wide and not value.constant:
                 self.of_values[value.number] = self.cells.new()
         for step in self.flow.steps:
-            if step.op not in _CONTROL_FLOW and step.op != "Constant":
+            if step.op not in CONTROL_FLOW and step.op != "Constant":
                 self._operands(step)
         linked = self._links()
         self._demand(linked)
