@@ -32,6 +32,7 @@ NAMES = (
     "build",
     "prove",
     "certify",
+    "cast",
 )
 
 

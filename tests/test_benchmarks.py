@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent
         "verification",
         "prove",
         "certify",
+        "cast",
     ],
 )
 def test_a_benchmark_runs(name: str, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from onnx import TensorProto, helper
 
 from passes.analysis.safety.randomness import draws
 from passes.errors import nearest
+from passes.ir.attributes import text
 from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
@@ -253,7 +254,8 @@ class _Defaults:
             "from-integers", f"it makes floats of integers, exact in {self.name} only up to {exact}"
         )
         for step in self.flow.steps:
-            if _row(step).stays_wide or draws(step.node):
+            reduces = text(step.node, "reduction", "none") != "none"  # a Scatter, a loss
+            if _row(step).stays_wide or draws(step.node) or reduces:
                 self.stay(step, _LOSES)
             elif step.op in _CASTS and self.flow.values[step.inputs[0]].elem_type in _INTEGERS:
                 self.stay(step, casts)

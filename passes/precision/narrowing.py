@@ -267,6 +267,11 @@ class _Deciding:
             for number, operand in zip(self.flow.steps[step].outputs, known.outputs, strict=True):
                 if operand is Fixed.WIDE:
                     self.cells.raise_(self.of_values[number], self.unable)
+        for across, made in self.flow.borders():
+            both = (*across, *made)
+            if not all(one == OMITTED or self.flow.values[one].elem_type for one in both):
+                for number in filter(self._concerns, made):  # the other side may be wide, too
+                    self.cells.raise_(self.of_values[number], self.unable)
         for read, demand in self.demands.items():
             if demand is Fixed.WIDE and self._nested(read.value):
                 self.cells.raise_(self.of_values[read.value], self.unable)

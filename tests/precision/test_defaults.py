@@ -124,6 +124,15 @@ def test_operators_that_lose_digits_are_kept() -> None:
     """) == dict.fromkeys(("soft", "p", "drawn", "f", "z", "flags"), "block-list")
 
 
+def test_updates_that_are_added_up_are_kept_and_for_them_onnxruntime_lacks_kernels() -> None:
+    assert kept("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x, int64[M,1] at, float[M] updates) => (float[N] y, float[N] z) {
+            y = ScatterND <reduction = "add"> (x, at, updates)
+            z = ScatterND (x, at, updates)
+        }""") == {"y": "block-list"}
+
+
 NORM = """
     <ir_version: 8, opset_import: ["" : 17]>
     norm (float[N] x) => (float[N] y) <float eps = {1e-8}> {

@@ -1,5 +1,4 @@
-"""Random models in other element types: is what is written valid, does it load, run, and give nearly
-the same?"""
+"""Random models in other element types: whether an outcome is valid, loads, runs and is near."""
 
 from __future__ import annotations
 
