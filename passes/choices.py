@@ -159,6 +159,11 @@ class Retyping:
     int32: bool = False
     max_error: float | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        """True if the outcome answers as the model, to the bit."""
+        return not self.to and not self.weights
+
 
 @dataclass(frozen=True)
 class RuleOptions:

@@ -207,17 +207,18 @@ class Session:
                 from passes.verify.rewrites.judged import judged_cast, verified
 
                 sought = proofs.cases(given, attempt, self.verifying.seed)
-                how, retyping = self.verifying, self.passes[-1].options.retyping
+                how, last = self.verifying, self.passes[-1].options
                 try:
                     if equal is not original.proto:
                         made = replace(made, proto=equal, report=report)
                         report = verified(
                             given, made, self.passes, how, sought, bound, known, self.say
                         )
-                    if proto is not equal and retyping is not None:
+                    if proto is not equal:
                         self.say("executing before and after the cast")
                         uncast, cast = (Model(one, original.path) for one in (equal, proto))
-                        report = judged_cast(uncast, cast, report, retyping, how, left_out)
+                        last = replace(last, left_out=left_out)
+                        report = judged_cast(uncast, cast, report, last, how)
                 except LeaveOut as more:
                     left_out = {**left_out, **more.sites}
                     continue

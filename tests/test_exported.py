@@ -66,6 +66,7 @@ REPRESENTATIVE = {
 #: Relative and absolute error by dtype: of a rewrite, and of an exporter against its framework.
 REWRITTEN = {"float16": (1e-3, 1e-3), "float32": (1e-5, 1e-6), "float64": (1e-12, 1e-12)}
 EXPORTED = {"float32": (1e-3, 1e-4), "float64": (1e-5, 1e-5)}
+EXACT = {"float16": (0.0, 0.0), "float32": (0.0, 0.0), "float64": (0.0, 0.0)}
 #: An older opset writes some operators out.
 REGROUPED = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-9, 1e-9)}
 #: So many models of an exporter do not go down to an opset: bicubic grids, updates of one place
@@ -240,3 +241,27 @@ def test_models_tell_nothing_of_where_they_were_made() -> None:
         assert path.stat().st_size < 20_000
         for word in (b"site-packages", b"/tmp/", b"/home/", b"://"):
             assert word not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("path", MODELS, ids=name_of)
+def test_whole_numbers_of_32_bits_are_the_same(path: Path) -> None:
+    before = onnx.load(path)
+    after = passes.cast(before, int32=True, verify=False).model
+    assert accepted(after) == (accepted(before) or feeds_constants(before))
+    assert shape_of(list(after.graph.input)) == shape_of(list(before.graph.input))
+    assert shape_of(list(after.graph.output)) == shape_of(list(before.graph.output))
+    feeds = arrays_beside(path, "inputs")
+    assert feeds is not None
+    expected, actual = run(before, feeds), run(after, feeds)
+    for name, value in expected.items():
+        assert_close(value, actual[name], EXACT, name)
+
+
+@pytest.mark.slow
+def test_most_models_with_loops_need_no_numbers_of_64_bits() -> None:
+    """At least nine in ten have none left where no operator demands them."""
+    casts = [passes.cast(path, int32=True, verify=False).report.casts for path in MODELS]
+    reasons = [{kept.code for kept in one.kept} for (one,) in filter(None, casts)]
+    clean = [codes <= {"type", "signature"} for codes in reasons]
+    assert len(clean) > 200
+    assert sum(clean) >= 0.9 * len(clean)

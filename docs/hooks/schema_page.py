@@ -63,6 +63,7 @@ MEANINGS = {
     "within.loads": "Why onnxruntime does not run the outcome; empty if it does.",
     "within.not_run": "Lengths that were not run, with the reason.",
     "within.raised": "Nodes that keep their type for the sake of the bound.",
+    "within.ran": "Whether a case ran.",
     "within.failure": "Why there are no errors; empty if there are.",
     "errors.output": "The output.",
     "errors.length": "The size of the dims on which trip counts depend; null if there is none.",

@@ -19,7 +19,8 @@ class Cast(Options):
 
     What would lose too much keeps its type, such as sums over many iterations and what decides; the
     report tells why. The outcome is not equal to the model: the report tells how far each output is
-    off, at several lengths. Exit 3 if an error is larger than --max-error.
+    off, at several lengths. Exit 3 if an error is larger than --max-error. With --int32 alone the
+    outcome is equal, and verified as that.
     """
 
     to: str | None = option(
@@ -87,5 +88,7 @@ class Cast(Options):
                     raise ValueError(f"{name} goes with to")
         if self.proving() is not None:
             raise ValueError("a cast changes what the model computes, so that nothing is proven")
+        if self.max_error is not None and self.to is None and self.weights is None:
+            raise ValueError("max_error goes with to or weights")
         if self.max_error is not None and not self.verify:
             raise ValueError("max_error needs verification")

@@ -109,8 +109,8 @@ class Pass:
 
     @property
     def casts(self) -> bool:
-        """True if it gives other element types, so that its outcome is not equal to the model."""
-        return self.options.retyping is not None
+        """True if it gives other types to floats, so that its outcome is not equal to the model."""
+        return self.options.retyping is not None and not self.options.retyping.is_exact
 
     def may_be_for_another(self, version: str) -> bool:
         """Return whether the outcome may be for another onnxruntime than this version of it."""
@@ -195,7 +195,7 @@ class Pass:
         equal = proto
         if self.schedule.deliver:
             proto, report = self.schedule.deliver(original, proto, report, options, self.release)
-        outcome = Outcome(proto, rounds, report, equal if report.casts else None)
+        outcome = Outcome(proto, rounds, report, equal if report.casts and self.casts else None)
         if proto is original.proto:
             return outcome
         after = after if after.proto is proto else Model(proto)

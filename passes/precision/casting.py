@@ -9,14 +9,13 @@ from dataclasses import replace
 from onnx import ModelProto, TensorProto
 
 from passes.choices import Assumption, Half, Retyping, RuleOptions, Signature
-from passes.engine.outcome import LeftOut
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
 from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
 from passes.precision.narrowing import Decision, Narrowing, decide
-from passes.precision.seeds import Reason, Seeds
+from passes.precision.seeds import Reason
 from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
@@ -51,10 +50,8 @@ def deliver(
     Raises:
         NotProduced: it cannot have them.
     """
-    model, retyping = Model(proto, original.path), options.retyping or Retyping()
     try:
-        inputs_fit = Assumption.int32_inputs in options.assume
-        retyped, casts = cast(model, retyping, options.left_out, inputs_fit=inputs_fit)
+        retyped, casts = cast(Model(proto, original.path), options)
     except NotCast as error:
         refused = Record("cast", error.path, error.op, "refused", "", error.code, error.sentence)
         report = replace(report, records=[*report.records, refused])
@@ -65,18 +62,16 @@ def deliver(
     return retyped, replace(report, sizes=(report.sizes[0], Size.of(Model(retyped))))
 
 
-def cast(
-    model: Model, retyping: Retyping, left_out: LeftOut, *, inputs_fit: bool = False
-) -> tuple[ModelProto, list[Casting]]:
+def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]:
     """Return a model, which has no functions, with the element types that are asked for, and what
-    became of each of them. The nodes that are left out, by `cast` and path, keep theirs.
-
-    `inputs_fit`: the numbers of int64 inputs are promised to fit int32. Inputs and outputs of int64
-    keep their type.
+    became of each of them. The nodes that are left out, by `cast` and path, keep float32; inputs
+    and outputs of int64 keep their type.
 
     Raises:
         NotCast: it cannot have them.
+        NothingMatches: a pattern of those that are to be kept, or not, matches no node.
     """
+    retyping, left_out = options.retyping or Retyping(), options.left_out
     casts: list[Casting] = []
     if retyping.to:
         half = _HALVES[Half(retyping.to)]
@@ -87,7 +82,10 @@ def cast(
             )
         flow = Flow.of(model)
         seeds = float_seeds(flow, half, retyping.keep, retyping.half)
-        seeds = _with_left_out(seeds, flow, left_out)
+        for step in flow.steps if left_out else ():
+            why = left_out.get(("cast", flow.place(step).path))
+            if why is not None:
+                seeds.steps[step.number] = Reason(*why)
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
@@ -98,20 +96,12 @@ def cast(
         casts.append(one)
     if retyping.int32:
         flow = Flow.of(model)
-        seeds = _with_left_out(whole_number_seeds(flow, inputs_fit=inputs_fit), flow, left_out)
+        inputs_fit = Assumption.int32_inputs in options.assume
+        seeds = whole_number_seeds(flow, inputs_fit=inputs_fit)
         change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
         model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
         casts.append(one)
     return model.proto, casts
-
-
-def _with_left_out(seeds: Seeds, flow: Flow, left_out: LeftOut) -> Seeds:
-    """The seeds, and the nodes that are left out, which keep their type for the reason of that."""
-    for step in flow.steps if left_out else ():
-        why = left_out.get(("cast", flow.place(step).path))
-        if why is not None:
-            seeds.steps[step.number] = Reason(*why)
-    return seeds
 
 
 def _narrowed(model: Model, decision: Decision) -> tuple[Model, Casting]:

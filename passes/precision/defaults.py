@@ -8,11 +8,10 @@ or a trip count is right or wrong, so what it is computed of stays in float32, t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, compress, product
 from typing import Any
 
 import ml_dtypes
@@ -27,8 +26,8 @@ from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
-from passes.operators.table import traits_of
-from passes.operators.traits import Values
+from passes.operators.table import TRAITS, UNKNOWN
+from passes.operators.traits import Traits, Values
 from passes.precision.flow import OMITTED, Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
 
@@ -42,7 +41,7 @@ _INTEGERS = (
 #: Constants of at most so many elements are parameters, of which a small one is no noise.
 _FEW = 16
 #: Elements of a weight that are looked at together.
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20
 
 _ACCUMULATOR = Reason(
     "accumulator",
@@ -83,9 +82,14 @@ def _names(place: Place) -> list[str]:
     return list(filter(None, (op_of(place.node), place.path, place.node.name)))
 
 
+def _row(step: Step) -> Traits:
+    """The row of a node's operator."""
+    return TRAITS.get(step.op, UNKNOWN)
+
+
 def _by_element(step: Step) -> bool:
     """Return whether a node computes element by element, or chooses elements."""
-    row = traits_of(step.node)
+    row = _row(step)
     elements = row.by_element or row.chooses
     return elements and row.values is not Values.SIZES and step.op not in HOLDERS
 
@@ -93,7 +97,7 @@ def _by_element(step: Step) -> bool:
 def _computes(step: Step) -> bool:
     """Return whether a node computes its outputs, rather than to tell sizes or positions, or to
     draw."""
-    return not traits_of(step.node).counting and not draws(step.node) and step.op not in HOLDERS
+    return not _row(step).counting and not draws(step.node) and step.op not in HOLDERS
 
 
 @dataclass
@@ -159,7 +163,7 @@ class _Defaults:
             part.update(dict.fromkeys(values, number))
         growing, factors = set[int](), list[int]()
         for step in self.flow.steps:
-            how = traits_of(step.node).accumulates
+            how = _row(step).accumulates
             mine = {part[value] for value in step.outputs if value in part} if how else ()
             on_path = [value for value in step.inputs if part.get(value, -1) in mine]
             if on_path:
@@ -175,7 +179,7 @@ class _Defaults:
         """The pairs of values, within bodies, of which the first one adds to the second one."""
         values = self.flow.values
         for step in self.flow.steps:
-            row = traits_of(step.node)
+            row = _row(step)
             if step.graph and (row.chooses or row.accumulates) and step.op not in HOLDERS:
                 moved = [
                     value
@@ -198,16 +202,15 @@ class _Defaults:
         self._back(ends, _ENDS, _computes, flow.sources)
         decides = [value for value, of_loop in flow.deciding if not of_loop]
         for step in flow.steps:
-            row = traits_of(step.node)
-            read = [step.inputs[i] for i in row.deciding if i < len(step.inputs)]
-            if row.counting and row.values is not Values.SIZES:
-                read = [*step.inputs]
+            row, read = _row(step), [*step.inputs]
+            if not row.counting or row.values is Values.SIZES:
+                read = [read[i] for i in row.deciding if i < len(read)]
             read = [one for one in read if self.is_float(one) and not flow.values[one].constant]
             if read:
                 self.stay(step, _DECIDES)
-            if step.op in _CASTS and self.is_float(step.inputs[0]):
-                read += [] if self.is_float(step.outputs[0]) else step.inputs[:1]
-            decides += read
+            elif step.op in _CASTS and not self.is_float(step.outputs[0]):
+                read = [step.inputs[0]]
+            decides += filter(self.is_float, read)
         states = {value for state in flow.states for value in (state.entering, state.final)}
         borders = {value: read for value, read in flow.sources.items() if value not in states}
         self._back(decides, _DECIDES, _by_element, borders)
@@ -231,9 +234,16 @@ class _Defaults:
             if value in borders:
                 self.stays(value, reason)
                 pending += borders[value]
-            elif producer is not None and through(flow.steps[producer]):
-                self.stays(value, reason)
-                pending += flow.steps[producer].inputs
+            elif producer is not None:
+                step = flow.steps[producer]
+                if through(step) and self._reads_elements(step):
+                    self.stays(value, reason)
+                    pending += step.inputs
+
+    def _reads_elements(self, step: Step) -> bool:
+        """Return whether a node reads elements; it does not if it tells the length of a sequence,
+        or whether an optional is empty."""
+        return not traits_of(step.node).wraps or any(map(self.is_float, step.outputs))
 
     # -- operators ----------------------------------------------------------------------------
 
@@ -245,7 +255,7 @@ class _Defaults:
         )
         for step in self.flow.steps:
             reduces = text(step.node, "reduction", "none") != "none"  # a Scatter, a loss
-            if traits_of(step.node).stays_wide or draws(step.node) or reduces:
+            if _row(step).stays_wide or draws(step.node) or reduces:
                 self.stay(step, _LOSES)
             elif step.op in _CASTS and self.flow.values[step.inputs[0]].elem_type in _INTEGERS:
                 self.stay(step, casts)
@@ -256,15 +266,15 @@ class _Defaults:
         """What computes with constants that the narrow type does not hold."""
         for value in self.flow.values:
             tensor = self._held(value) if value.elem_type == TensorProto.FLOAT else None
-            odd = None if tensor is None else self._odd(self.flow.model.read(tensor))
+            odd = None if tensor is None else self._odd(self.flow.model.read(tensor).reshape(-1))
             if odd is not None:
-                above = abs(odd) > 1
-                beyond = "out of the range" if above else "below the smallest normal number"
-                what = f"it computes with '{value.name}': its element {odd:.6g} is {beyond}"
+                large = abs(odd) > 1
+                what = "out of the range" if large else "below the smallest normal number"
+                what = f"it computes with '{value.name}': its element {odd:.6g} is {what}"
                 reason = Reason("range", f"{what} of {self.name}")
                 if not value.constant:
                     self.stays(value.number, reason)
-                self._forward(value.number, reason, "+*" if above else "+")
+                self._forward(value.number, reason, "+*" if large else "+")
 
     def _held(self, value: Value) -> TensorProto | None:
         """The tensor of a constant, or the one that fills a tensor; None for other values."""
@@ -276,22 +286,16 @@ class _Defaults:
         filled = node is not None and op_of(node) == "ConstantOfShape" and node.attribute
         return filled[0].t if filled else None
 
-    def _odd(self, array: npt.NDArray[Any]) -> float | None:
+    def _odd(self, elements: npt.NDArray[Any]) -> float | None:
         """An element that the narrow type does not hold; None if there is none that matters."""
-        flat, largest = array.reshape(-1), float(self.info.max)
-        for begin in range(0, flat.size, _BLOCK):
-            block = flat[begin : begin + _BLOCK]
-            for end in (block.max(), block.min()):
-                if not math.isfinite(end):
-                    block = block[np.isfinite(block)]
-                    break
-            if block.size and max(block.max(), -block.min()) > largest:
-                return float(max(block.max(), block.min(), key=abs))
-        if flat.size <= _FEW:
-            small = np.abs(flat[flat != 0])
-            if small.size and small.min() < float(self.info.smallest_normal):
-                return float(small.min())
-        return None
+        for begin in range(0, elements.size, _BLOCK):
+            block = elements[begin : begin + _BLOCK]
+            sizes = np.where(np.isfinite(block), np.abs(block), 0)
+            if sizes.max() > float(self.info.max):
+                return float(block[sizes.argmax()])
+        few, least = elements[: _FEW + 1], float(self.info.smallest_normal)
+        small = [float(one) for one in few if 0 < abs(one) < least]
+        return small[0] if small and elements.size <= _FEW else None
 
     def _forward(self, value: int, reason: Reason, through: str) -> None:
         """What reads a value stays in float32, and what reads the value that is handed on, or to
@@ -309,9 +313,11 @@ class _Defaults:
                 step = None if read.step is None else flow.steps[read.step]
                 if step is not None and step.op not in HOLDERS:
                     self.stay(step, reason)
-                    row = traits_of(step.node)
+                    row = _row(step)
                     if row.chooses or (row.accumulates and row.accumulates in through):
                         pending += filter(self.is_float, step.outputs)
+                    elif step.op == "Reciprocal":  # of a small number, which is a large one
+                        self._forward(step.outputs[0], reason, "+*")
 
     @cached_property
     def _targets(self) -> Mapping[int, Sequence[int]]:
@@ -343,27 +349,20 @@ class _Defaults:
         borders of these bodies."""
         flow, held = self.flow, dict[Key, bool]()
         for scope in flow.scopes:
-            holder = scope.holder
-            held[scope.key] = holder is not None and (
-                held[holder.scope.key] or matches(pattern, _names(holder))
+            at = scope.holder
+            held[scope.key] = at is not None and (
+                held[at.scope.key] or matches(pattern, _names(at))
             )
-        graphs = [held[scope.key] for scope in flow.scopes]
+        inside = [held[scope.key] for scope in flow.scopes]
         steps = [
             step
             for step in flow.steps
-            if graphs[step.graph] or matches(pattern, _names(flow.place(step)))
+            if inside[step.graph] or matches(pattern, _names(flow.place(step)))
         ]
         if not steps:
-            operators = dict.fromkeys(step.op for step in flow.steps)
-            raise NothingMatches(
-                f"no node has an operator, path or name that matches {pattern!r}; "
-                f"{nearest(pattern, operators)}"
-            )
-        values = [
-            value
-            for graph, inputs in zip(graphs, flow.inputs, strict=True)
-            if graph
-            for value in inputs
-        ]
-        values += [value for step in steps if step.op in HOLDERS for value in step.outputs]
+            known = dict.fromkeys(step.op for step in flow.steps)
+            what = f"no node has an operator, path or name that matches {pattern!r}"
+            raise NothingMatches(f"{what}; {nearest(pattern, known)}")
+        values = list(chain.from_iterable(compress(flow.inputs, inside)))
+        values += chain.from_iterable(step.outputs for step in steps if step.op in HOLDERS)
         return steps, [value for value in values if value != OMITTED]

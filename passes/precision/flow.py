@@ -157,16 +157,21 @@ class Flow:
     def sources(self) -> Mapping[int, Sequence[int]]:
         """The values that a value of a loop or If is made of, across the border of a body."""
         found: dict[int, list[int]] = {}
-        for state in self.states:
-            both = [state.initial.value, state.returned.value]
-            found.setdefault(state.entering, []).extend(both)
-            found.setdefault(state.final, []).extend(both)
-        for passed in (*self.scanned, *self.collected):
-            found.setdefault(passed.value, []).append(passed.read.value)
-        for branches in self.branches:
-            found.setdefault(branches.output, []).extend(one.value for one in branches.returned)
+        for read, made in self.borders():
+            for value in made:
+                found.setdefault(value, []).extend(read)
         found.pop(OMITTED, None)
         return found
+
+    def borders(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield what crosses the border of a body: the values that are read there, and those that
+        they become."""
+        for state in self.states:
+            yield [state.initial.value, state.returned.value], [state.entering, state.final]
+        for passed in (*self.scanned, *self.collected):
+            yield [passed.read.value], [passed.value]
+        for branches in self.branches:
+            yield [one.value for one in branches.returned], [branches.output]
 
     # -- reading ------------------------------------------------------------------------------
 

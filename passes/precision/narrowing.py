@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from passes.ir.operators import CONTROL_FLOW
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.precision.flow import OMITTED, Flow, Read, Step, Value
 from passes.precision.operands import Fixed, Narrowing, Operand, Operands, operands_of
@@ -16,7 +17,6 @@ __all__ = ["Decision", "Narrowing", "decide"]
 
 #: A demand of a read: a cell, whose type it wants, or a fixed type; ANY takes whatever there is.
 _Demand = int | Fixed
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass
@@ -164,7 +164,7 @@ class _Deciding:
             if value.elem_type == self.change.wide and not value.constant:
                 self.of_values[value.number] = self.cells.new()
         for step in self.flow.steps:
-            if step.op not in _CONTROL_FLOW and step.op != "Constant":
+            if step.op not in CONTROL_FLOW and step.op != "Constant":
                 self._operands(step)
         linked = self._links()
         self._demand(linked)
@@ -266,6 +266,11 @@ class _Deciding:
         for step, known in self.operands.items():
             for number, operand in zip(self.flow.steps[step].outputs, known.outputs, strict=True):
                 if operand is Fixed.WIDE:
+                    self.cells.raise_(self.of_values[number], self.unable)
+        for across, made in self.flow.borders():
+            both = (*across, *made)
+            if not all(one == OMITTED or self.flow.values[one].elem_type for one in both):
+                for number in filter(self._concerns, made):  # the other side may be wide, too
                     self.cells.raise_(self.of_values[number], self.unable)
         for read, demand in self.demands.items():
             if demand is Fixed.WIDE and self._nested(read.value):

@@ -14,6 +14,7 @@ from passes.operators.element_types import Formal, Signature, signature
 from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Step
+from passes.types.dtypes import numpy_dtype
 from passes.types.value_types import element
 
 #: Attributes that choose the type of an output.
@@ -31,8 +32,8 @@ class Narrowing:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of both types."""
-        return element(self.wide), element(self.narrow)
+        """The names of both types, as numpy has them."""
+        return numpy_dtype(self.wide).name, numpy_dtype(self.narrow).name
 
     def fits(self, formal: Formal) -> bool:
         """Return whether an operand may have the narrow type, and onnxruntime has a kernel for it;

@@ -16,16 +16,16 @@ from onnx.numpy_helper import from_array
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, attributes
 from passes.ir.external_data import byte_size, is_external
+from passes.ir.lean import add_graph
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.protos import copy_fields
+from passes.ir.protos import copy_fields, replace_all
 from passes.ir.versions import DEQUANTIZES, DEQUANTIZES_CHANNELS, FREE_INITIALIZERS
 from passes.operators.element_types import signature
 from passes.operators.table import traits_of
 from passes.precision.flow import Flow, Value
 from passes.precision.seeds import Reason, Seeds
 from passes.reports.precision import Casting, Kept
-from passes.types.value_types import element
 
 Array = npt.NDArray[Any]
 
@@ -70,15 +70,14 @@ class _Form:
 
 @dataclass
 class _Storing:
-    """The outcome in the making. `gone` are initializers and Constants that are left out, by
-    identity; `moved` are the weights that a graph had, by the identity of the graph: by name, the
-    names that they have in the main graph."""
+    """The outcome in the making. `gone` are the old weights, by identity; `moved` are those that a
+    graph had, by the identity of the graph: by name, the names that they have in the main graph."""
 
     flow: Flow
     how: str
     seeds: Seeds
     new: ModelProto = field(default_factory=ModelProto)
-    gone: set[int] = field(default_factory=set)
+    gone: dict[int, TensorProto] = field(default_factory=dict)
     moved: dict[int, dict[str, str]] = field(default_factory=dict)
     kept: dict[Reason, list[Value]] = field(default_factory=dict)
 
@@ -105,13 +104,15 @@ class _Storing:
             name = names.fresh(value.name) if value.graph else value.name
             form.node.output.append(name)
             reverting.append(form.node)
-            self._leave_out(value, tensor, name)
+            self.gone[id(tensor)] = tensor
+            owner = self.flow.scopes[value.graph].owner
+            self.moved.setdefault(id(owner), {})[value.name] = name
         self.new.graph.node.extend(reverting)
-        self._copy(model.proto.graph, self.new.graph)
+        add_graph(model.proto.graph, self.new.graph, self._put, self._finish)
         if model.proto.ir_version < FREE_INITIALIZERS:
             scoping.list_initializers(self.new.graph)
         return self.new, Casting(
-            element(TensorProto.FLOAT),
+            "float32",
             self.how,
             weights=(total, total - changed + written),
             casts=len(reverting),
@@ -173,44 +174,23 @@ class _Storing:
             found.update(order[axis] for axis in axes)
         return found
 
-    def _leave_out(self, value: Value, tensor: TensorProto, name: str) -> None:
-        producer = self.flow.producers[value.number]
-        self.gone.add(id(tensor if producer is None else self.flow.steps[producer].node))
-        owner = self.flow.scopes[value.graph].owner
-        self.moved.setdefault(id(owner), {})[value.name] = name
+    def _put(self, tensor: TensorProto) -> TensorProto | None:
+        return None if id(tensor) in self.gone else tensor
 
-    def _copy(self, graph: GraphProto, copy: GraphProto) -> None:
-        """Add what a graph has to its copy, but the weights that moved. A body that returns one
+    def _finish(self, graph: GraphProto, copy: GraphProto) -> None:
+        """Let a copy of a graph read its weights in the main graph. A body that returns one
         computes it by an Identity."""
         moved = self.moved.get(id(graph), {})
-        returned = moved.keys() & scoping.output_names(graph)
-        copy_fields(graph, copy, ("input", "initializer", "node", "value_info"))
-        copy.input.extend(one for one in graph.input if one.name not in moved)
-        known = (one for one in graph.value_info if moved.get(one.name, one.name) == one.name)
-        copy.value_info.extend(known)
-        copy.initializer.extend(one for one in graph.initializer[:] if id(one) not in self.gone)
-        for old in sorted(returned):
-            if moved[old] != old:
-                copy.node.append(helper.make_node("Identity", [moved[old]], [old]))
-        for node in graph.node[:]:
-            if id(node) not in self.gone:
-                self._copy_node(node, copy.node.add())
-        renamed = {old: new for old, new in moved.items() if old not in returned and old != new}
-        if renamed:
-            scoping.rename_captures(copy, renamed)
-
-    def _copy_node(self, node: NodeProto, copy: NodeProto) -> None:
-        if not scoping.holds_graphs(node):
-            copy.CopyFrom(node)
+        replace_all(copy.input, [one for one in copy.input if one.name not in moved])
+        renamed = {old: new for old, new in moved.items() if old != new}
+        if not renamed:
             return
-        copy_fields(node, copy, ("attribute",))
-        for one in node.attribute[:]:
-            made = copy.attribute.add()
-            copy_fields(one, made, ("g", "graphs"))
-            if one.HasField("g"):
-                self._copy(one.g, made.g)
-            for graph in one.graphs[:]:
-                self._copy(graph, made.graphs.add())
+        known = [one for one in copy.value_info if one.name not in renamed]
+        replace_all(copy.value_info, known)
+        returned = [name for name in renamed if name in scoping.output_names(graph)]
+        same = [helper.make_node("Identity", [renamed.pop(name)], [name]) for name in returned]
+        replace_all(copy.node, [*same, *copy.node])
+        scoping.rename_captures(copy, renamed)
 
     def _kept(self, reason: Reason, values: list[Value]) -> Kept:
         flow = self.flow

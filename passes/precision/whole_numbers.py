@@ -103,7 +103,10 @@ class _Fitting:
         if step.op in COMPARISONS:
             other = self.ranges.bounds[step.inputs[1 - place]]
             return _within(other, (_INT32[0] + 1, _INT32[1] - 1))
-        return step.op == "Slice" and place > 0
+        if step.op == "Slice":
+            return place > 0
+        # the outcome fits, so it is none of the numbers that are clamped
+        return step.op == "Clip" or place in chosen_from(step.node)
 
 
 def _within(bounds: Interval | None, limits: Interval) -> bool:

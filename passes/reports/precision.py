@@ -71,6 +71,9 @@ class Kept:
     paths: Sequence[str]
     operators: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operators", dict(self.operators))  # `asdict` copies no Counter
+
     @property
     def places(self) -> str:
         """The nodes by a pattern of their paths."""
@@ -85,7 +88,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Casting:
-    """What a cast changed: the element types, as `float` and `float16`; how many values of the
+    """What a cast changed: the element types, as `float32` and `float16`; how many values of the
     first type have the second one now, and how many there were; the bytes of the weights of the
     first type, before and after; how many Casts were written, or nodes DequantizeLinear for int8;
     what keeps its type, and why."""
@@ -101,6 +104,11 @@ class Casting:
     def changes(self) -> bool:
         """True if a value or a weight has another type."""
         return self.values[0] > 0 or self.weights[0] != self.weights[1]
+
+    @property
+    def is_exact(self) -> bool:
+        """True if whole numbers have another type, so that the outcome answers as the model."""
+        return self.before == "int64"
 
     @property
     def folded(self) -> list[Kept]:
@@ -119,19 +127,16 @@ class Casting:
         return sorted(folded, key=lambda one: -len(one.paths))
 
     @property
-    def wide(self) -> str:
-        """The first type, as people call it."""
-        return {"float": "float32"}.get(self.before, self.before)
-
-    @property
     def summary(self) -> str:
         """What changed, in short."""
         parts = [f"{self.values[0]} of {self.values[1]} values in {self.after}"]
-        weights = " -> ".join(dict.fromkeys(map(megabytes, self.weights)))
         stored = "" if any(self.values) else f" in {self.after}"
-        parts = [*(parts if any(self.values) else []), f"weights {weights}{stored}"]
+        before, after = map(megabytes, self.weights)
+        parts = parts if any(self.values) else []
+        parts += [f"weights {before} -> {after}{stored}"] if before != after else []
         node = "DequantizeLinear" if self.after == "int8" else "Cast"
-        return ", ".join(parts + [count(self.casts, node)] * (self.casts > 0))
+        parts += [count(self.casts, node)] if self.casts else []
+        return ", ".join(parts) or f"nothing in {self.after}"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def text_of(report: Report, verbose: bool, written: str) -> str:
     lines += _refused(report.refusals if verbose else report.telling, verbose)
     lines += [f"  in the way: {line}" for line in described(report.findings)]
     if report.checked is not None:
-        lines += _verified(report.checked, verbose, "all but the cast" if report.casts else "")
+        exact = all(one.is_exact for one in report.casts)
+        lines += _verified(report.checked, verbose, "" if exact else "all but the cast")
     if report.within is not None:
         lines += [f"  {line}" for line in report.within.lines(verbose)]
     if report.proof is not None:
@@ -131,7 +132,7 @@ def _kept(cast: Casting, verbose: bool) -> Iterator[str]:
     """A line for each reason for which nodes keep their type, with them all if it is `verbose`."""
     for one in cast.kept if verbose else cast.folded:
         places = ", ".join(one.paths) if verbose else one.places
-        yield f"stays {cast.wide}: {places} ({one.listed}): {one.sentence} [{one.code}]"
+        yield f"stays {cast.before}: {places} ({one.listed}): {one.sentence} [{one.code}]"
 
 
 def described(findings: Iterable[Finding]) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
-from passes.ir.protos import with_initializers
+from passes.ir.lean import constants, with_tensors
 from passes.ir.scope import Key, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
@@ -64,24 +64,28 @@ def light_model(model: ModelProto, *, has_bodies: bool | None = None) -> ModelPr
         )
     whole = not has_bodies and not model.training_info
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
-    kept = (
-        tensor.ByteSize() <= _LARGE and tensor.name not in defaults
-        for tensor in model.graph.initializer
+    if not whole or any(tensor.name in defaults for tensor in model.graph.initializer):
+        return light_copy(model)
+    return (
+        model
+        if all(one.ByteSize() <= _LARGE for one in constants(model.graph))
+        else light_copy(model)
     )
-    return model if whole and all(kept) else light_copy(model)
 
 
 def light_copy(model: ModelProto) -> ModelProto:
-    """A copy without large weights, overridable defaults and constant inputs of bodies.
+    """A copy without large constants, overridable defaults and constant inputs of bodies.
 
     Inference would take a default for the value that the input always has; and it compares the
     number of a body's inputs with what the node feeds, which fails for an IR 3 body that lists its
     initializers as inputs.
     """
     free = model.ir_version >= FREE_INITIALIZERS
-    defaults = frozenset(scoping.input_names(model.graph) if free else ())
-    kept = (tensor for tensor in model.graph.initializer if tensor.name not in defaults)
-    copy = with_initializers(model, map(_light, kept), without=("training_info",))
+    names = frozenset(scoping.input_names(model.graph) if free else ())
+    defaults = {id(one): one for one in model.graph.initializer if one.name in names}
+    copy = with_tensors(
+        model, lambda one: None if id(one) in defaults else _light(one), without=("training_info",)
+    )
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
     for owner in tops:
         for graph in scoping.graphs_below(owner):

@@ -32,6 +32,15 @@ FUNCTION = """
     g (float[2] x) => (float[2] y) { y = my.f (x) }
     <domain: "my", opset_import: ["" : 17]> f (x) => (y) { t = Tanh (x) y = Neg (t) }
 """
+#: A sum of which next to nothing is left.
+CANCELS = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[64] x) => (float[64] y) <float hundred = {100}> {
+      a = Tanh (x)
+      b = Add (a, hundred)
+      y = Sub (b, hundred)
+    }
+"""
 FAST = {"executor": "reference", "verify_budget": 5}
 
 
@@ -76,7 +85,7 @@ class TestAlone:
     def test_the_report_tells_how_far_the_outputs_are_off(self) -> None:
         result = passes.cast(as_model(CELL), to="float16", **FAST)
         (cast,) = result.report.casts
-        assert (cast.before, cast.after) == ("float", "float16")
+        assert (cast.before, cast.after) == ("float32", "float16")
         assert cast.values[0] == cast.values[1]
         assert result.report.within is not None
         assert 0 < result.report.within.error < 1e-2
@@ -92,10 +101,29 @@ class TestAlone:
         assert report.within is None
 
     def test_nodes_keep_their_type_until_the_error_is_allowed(self) -> None:
-        result = passes.cast(as_model(FUNCTION), to="float16", max_error=1e-9, **FAST)
+        report = passes.cast(as_model(CANCELS), to="float16", max_error=2e-3, **FAST).report
+        assert report.within is not None
+        assert report.within.holds
+        assert "main/sub_2" in report.within.raised
+        (cast,) = report.casts
+        assert 0 < cast.values[0] < cast.values[1]
+        assert "max-error" in {one.code for one in cast.kept}
+
+    def test_a_node_that_overflows_keeps_its_type(self) -> None:
+        large = "k = Constant <value_float = 1000.0> () a = Mul (x, k) t = Mul (a, a)"
+        square = changed(FUNCTION, {"t = Tanh (x)": large, "Neg": "Sqrt"})
+        result = passes.cast(as_model(square), to="float16", max_error=1e-2, **FAST)
         (cast,) = result.report.casts
         assert {one.code for one in cast.kept} <= {"max-error", "surrounded"}
-        assert not cast.changes
+        assert cast.changes
+        within = result.report.within
+        assert within is not None
+        assert within.holds
+        assert len(within.raised) == 1
+
+    def test_an_error_that_half_precision_never_has_is_refused(self) -> None:
+        with pytest.raises(NotProduced, match=r"unless all nodes are in float32 \[max-error\]"):
+            passes.cast(as_model(FUNCTION), to="float16", max_error=1e-9, **FAST)
 
     def test_an_error_that_cannot_be_had_is_refused(self) -> None:
         with pytest.raises(NotProduced, match=r"not within 1e-09: .* \[max-error\]") as refused:

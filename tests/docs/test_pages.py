@@ -21,6 +21,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if "```" in page.read_text())
 LONG = {
     "bisect",
     "build",
+    "half-precision",
     "mismatch",
     "npu",
     "own-rule",

@@ -168,7 +168,7 @@ def test_a_body_captures_the_weight_in_its_own_type(
     (body,) = bodies(new)
     assert operators(body) == {"MatMul": 1, "Add": 1}
     assert body.node[0].input[1] == new.graph.node[0].output[0] == "w"
-    assert (casting.before, casting.after, casting.casts) == ("float", how, 1)
+    assert (casting.before, casting.after, casting.casts) == ("float32", how, 1)
     assert casting.casts == 1
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+import pytest
+
 from passes.commands.explanation import explanation
 from passes.errors import End
 from passes.reports.json_values import read_as
@@ -22,7 +24,7 @@ SUMS = [
     for name in ("rnn_0", "rnn_1")
 ]
 DECIDES = Kept("decides", "decides when a loop ends", ["main/a", "main/b", "main/c"], {"Less": 3})
-CAST = Casting("float", "float16", (12, 16), (19_100_000, 9_600_000), 4, [*SUMS, DECIDES])
+CAST = Casting("float32", "float16", (12, 16), (19_100_000, 9_600_000), 4, [*SUMS, DECIDES])
 WITHIN = Within(
     None,
     [
@@ -35,7 +37,9 @@ WITHIN = Within(
 REPORT = Report(
     "cast", "m.onnx", (17, 17), (SIZE, SIZE), checked=Checked("verified", ""), casts=[CAST]
 )
-SOURCES = Path(__file__).parents[2] / "passes" / "precision"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "precision.md"
+BEGIN, END = "<!-- codes of casts -->\n", "<!-- end of codes of casts -->\n"
 
 
 def row(within: Within) -> Row:
@@ -51,7 +55,7 @@ def test_the_first_line_tells_what_changed() -> None:
 
 
 def test_stored_weights_are_no_values() -> None:
-    stored = Casting("float", "int8", weights=(8_400_000, 2_100_000))
+    stored = Casting("float32", "int8", weights=(8_400_000, 2_100_000))
     assert stored.summary == "weights 8.4 MB -> 2.1 MB in int8"
 
 
@@ -117,7 +121,7 @@ def test_a_build_counts_casts_by_their_errors() -> None:
 def test_each_code_that_is_given_has_a_meaning() -> None:
     calls = (
         node
-        for path in sorted(SOURCES.glob("*.py"))
+        for path in sorted((ROOT / "passes" / "precision").glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     )
@@ -132,3 +136,14 @@ def test_each_code_that_is_given_has_a_meaning() -> None:
 def test_explain_knows_the_codes() -> None:
     for code, meaning in CODES.items():
         assert f"{code} (cast): {meaning}" in str(explanation(code))
+
+
+def test_the_page_shows_the_codes(request: pytest.FixtureRequest) -> None:
+    rows = [f"| `{code}` | {meaning} |\n" for code, meaning in CODES.items()]
+    table = "".join(["| code | meaning |\n", "|---|---|\n", *rows])
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    shown, _, after = rest.partition(END)
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(f"{before}{BEGIN}{table}{END}{after}")
+        shown = table
+    assert shown == table

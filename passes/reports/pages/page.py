@@ -215,7 +215,7 @@ def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> l
     if before is not None:
         sized = report if report.sizes else replace(report, sizes=[Size.of(before)] * 2)
         found += [number(f"{kind}s", values, plain) for kind, values in sized.numbers]
-    found += [number(f"bytes of {one.wide}", one.weights, plain) for one in report.casts]
+    found += [number(f"bytes of {one.before}", one.weights, plain) for one in report.casts]
     files = [sum(file.bytes for file in files) for files in (report.input, report.output)]
     if files[0]:
         found.append(number("bytes", [files[0], files[1] or files[0]], plain))

@@ -12,6 +12,7 @@ from passes.verify.executor import Value
 from passes.verify.inputs.drawer import Case, Hint
 
 VALID_INPUTS, NON_EMPTY = Assumption.valid_inputs, Assumption.non_empty
+_INT32 = np.iinfo(np.int32)
 
 
 def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Case], bool] | None:
@@ -23,9 +24,18 @@ def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Ca
     def accepts(case: Case) -> bool:
         if VALID_INPUTS in assumed and case.kind == "invalid":
             return False
+        if Assumption.int32_inputs in assumed and not all(map(_fits_int32, case.feeds.values())):
+            return False
         return NON_EMPTY not in assumed or not _has_nothing(case.feeds, lengths)
 
     return accepts
+
+
+def _fits_int32(value: Value) -> bool:
+    """Return whether a value is no tensor of int64, or one whose elements fit int32."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64:
+        return True
+    return bool(np.all((_INT32.min <= value) & (value <= _INT32.max)))
 
 
 def _has_nothing(feeds: Mapping[str, Value], lengths: Sequence[str]) -> bool:

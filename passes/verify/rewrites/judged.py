@@ -11,8 +11,8 @@ from pathlib import Path
 from onnx import ModelProto
 
 from passes.binding.bound import Bound
-from passes.choices import Retyping, Verifying
-from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
+from passes.choices import RuleOptions, Verifying
+from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
 from passes.ir.model import Model
@@ -66,12 +66,11 @@ def judged_cast(
     before: Model,
     after: Model,
     report: Report,
-    retyping: Retyping,
+    options: RuleOptions,
     verifying: Verifying,
-    left_out: LeftOut,
 ) -> Report:
     """Execute a model before and after a cast, and return the report on an outcome that may be
-    written, with its error. `left_out` are the nodes that were not cast.
+    written, with its error. `options` are those of the cast, with the nodes that it left out.
 
     Raises:
         NotVerified: it could not be executed.
@@ -80,10 +79,10 @@ def judged_cast(
     """
     started = time.monotonic()
     feeds = () if verifying.inputs is None else (load(Path(verifying.inputs), before.proto),)
-    bound = retyping.max_error
+    bound = options.retyping.max_error if options.retyping else None
     terms = Terms(bound, verifying.executor, verifying.seed, feeds, verifying.budget)
     found = judged(before, after, terms)
-    within, known = found.within, [path for rule, path in left_out if rule == "cast"]
+    within, known = found.within, [path for rule, path in options.left_out if rule == "cast"]
     seconds = report.spent.verifying + time.monotonic() - started
     spent = replace(report.spent, verifying=round(seconds, 3))
     report = replace(report, within=replace(within, raised=known), spent=spent)
@@ -95,7 +94,8 @@ def judged_cast(
         return report
 
     def recast(paths: Sequence[str]) -> ModelProto:
-        return cast(before, retyping, {("cast", path): ("max-error", "") for path in paths})[0]
+        left_out = {("cast", path): ("max-error", "") for path in paths}
+        return cast(before, replace(options, left_out=left_out))[0]
 
     raised = Search(found, before, recast, bound, verifying.budget).run()
     if raised.nodes and not known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from passes.ir.model import Model
 from passes.types.dtypes import is_float, numpy_dtype
 from passes.types.signature import feedable
 from passes.types.signature import inputs as signature_inputs
-from passes.verify.executor import Ended, Feeds, Outcome, Value
+from passes.verify.executor import Ended, Feeds, ModelFailed, Outcome, Value
 from passes.verify.inputs.dims import element_type
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
@@ -108,11 +107,17 @@ class Cases:
         if any(_dtypes(fed[name]) != _dtypes(feeds[name]) for name in feeds):
             own, was = _typed(fed, self.model.proto), None
         was = was or self.run(own)
-        seed = zlib.crc32(f"{length}".encode())
-        moved = self.executor.perturbed(
-            self.model.proto, own, seed, base_dir=self.model.base_dir, timeout=self.left
-        )
-        return Case(length, own, fed, was, moved)
+        return Case(length, own, fed, was, self._moved(own) or was)
+
+    def _moved(self, feeds: Feeds) -> Outcome | None:
+        """The outcome of the original under other roundings; None if it fails under them."""
+        model = self.model
+        try:
+            return self.executor.perturbed(
+                model.proto, feeds, self.seed, base_dir=model.base_dir, timeout=self.left
+            )
+        except ModelFailed:
+            return None
 
     def run(self, feeds: Feeds) -> Outcome:
         """Run the original. Raises Ended."""

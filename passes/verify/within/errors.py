@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
@@ -29,7 +30,6 @@ class _Tensor:
     moved: Array
 
 
-@np.errstate(all="ignore")
 def off(
     old: Outcome, new: Outcome, other: Outcome, length: int | None
 ) -> Iterator[OutputError | Differing]:
@@ -53,6 +53,7 @@ def off(
         yield _count(repr(name), [one for one in all_ if not is_float(one.was.dtype)], length)
 
 
+@np.errstate(all="ignore")
 def _error(name: str, tensors: Sequence[_Tensor], length: int | None) -> OutputError:
     """The error of an output."""
     elements = (np.abs(one.was[np.isfinite(one.was)]).max(initial=0) for one in tensors)
@@ -64,22 +65,24 @@ def _error(name: str, tensors: Sequence[_Tensor], length: int | None) -> OutputE
         steady = known & np.isfinite(one.moved)
         moved = np.abs(one.moved - one.was).max(initial=0, where=steady)
         gone = steady & ~np.isfinite(one.now)
-        sizes = np.where(known & np.isfinite(one.now), np.abs(one.now - one.was), 0) / scale
+        differences = np.where(known & np.isfinite(one.now), np.abs(one.now - one.was), 0)
+        sizes = np.asarray(differences / scale)  # a quotient of no axes is no array
         error = max(error, float(sizes.max(initial=0)))
         unsure = max(unsure, float(moved) / scale)
         overflows += int(np.count_nonzero(gone))
-        sizes[gone] = math.inf
-        if sizes.max(initial=0) > worst.error:
-            place = np.unravel_index(int(sizes.argmax()), sizes.shape)
+        all_ = np.where(gone, math.inf, sizes)
+        if all_.max(initial=0) > worst.error:
+            place = np.unravel_index(int(all_.argmax()), all_.shape)
             now = float(one.now[place])
             worst = replace(
                 worst,
-                error=float(sizes[place]),
+                error=float(all_[place]),
                 worst=(*one.at, *map(int, place)),
                 was=float(one.was[place]),
                 now=now if math.isfinite(now) else None,
             )
-    return replace(worst, error=error, unsure=unsure, overflows=overflows)
+    most = sys.float_info.max  # of double precision, beside denormals
+    return replace(worst, error=min(error, most), unsure=min(unsure, most), overflows=overflows)
 
 
 def _count(what: str, tensors: Sequence[_Tensor], length: int | None) -> Differing:

@@ -42,7 +42,7 @@ class Judgement:
     """How far an outcome is off in the cases of the original.
 
     `seen` are its values of half precision, by the keys of their nodes, and `places` the nodes of
-    the original by these keys. `failure`: how it fails.
+    the original by these keys. `ran` are the cases in which both ran. `failure`: how it fails.
     """
 
     before: Model
@@ -52,6 +52,7 @@ class Judgement:
     differing: list[Differing] = field(default_factory=list)
     failure: str = ""
     not_run: list[str] = field(default_factory=list)
+    ran: list[Case] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rounding = Rounding()
@@ -75,6 +76,7 @@ class Judgement:
             except Ended as error:
                 self.not_run.append(f"the new model{at(case.length)}: {error}")
                 continue
+            self.ran.append(case)
             found += off(case.was, new, case.moved, case.length)
             found += self._decisions(case, new)
         self.errors = worst_of(one for one in found if isinstance(one, OutputError))
@@ -101,7 +103,7 @@ class Judgement:
         """The same at one length."""
         errors = [one for one in self.errors if length is None or one.length == length]
         finite = [one.error for one in errors if one.error > one.unsure]
-        failed = [inf] if self.failure or self.not_run else []
+        failed = [inf] if self.failure else []
         return sum(one.overflows for one in errors), max([*finite, *failed], default=0.0)
 
     @property
@@ -142,10 +144,9 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, the cases that it rests on, and what was found in them."""
+    """A verdict, and what it rests on, None if nothing was executed."""
 
     within: Within
-    cases: Sequence[Case]
     found: Judgement | None = None
 
 
@@ -158,14 +159,13 @@ def judged(before: Model, after: Model, terms: Terms) -> Judged:
     """
     sentence = difference(before.proto, after.proto, any_float=True)
     if sentence:
-        return Judged(Within(terms.bound, failure=sentence), ())
+        return Judged(Within(terms.bound, failure=sentence))
     deadline = time.monotonic() + terms.budget
     original = Rounding().executor()
     source = Cases(before, after.proto, original, terms.given, terms.seed, deadline)
-    cases: list[Case] = []
-    found = Judgement(before, after, deadline).of(_noted(source.all(), cases))
+    found = Judgement(before, after, deadline).of(source.all())
     not_run = [*source.not_run, *found.not_run]
-    nothing = "" if found.errors or found.differing or cases else "; ".join(not_run)
+    first = next(iter(found.ran), None)
     within = Within(
         terms.bound,
         found.errors,
@@ -174,19 +174,12 @@ def judged(before: Model, after: Model, terms: Terms) -> Judged:
         growing(found.errors),
         source.inputs,
         EXECUTOR,
-        _loads(before, after, cases[0], terms.executor) if cases else "",
+        _loads(before, after, first, terms.executor) if first else "",
         not_run,
-        failure=found.failure or nothing,
-        ran=bool(cases),
+        failure=found.failure or ("" if first else "; ".join(not_run)),
+        ran=bool(first or found.failure),
     )
-    return Judged(within, cases, found)
-
-
-def _noted(cases: Iterable[Case], kept: list[Case]) -> Iterator[Case]:
-    """The cases, each added to a list."""
-    for case in cases:
-        kept.append(case)
-        yield case
+    return Judged(within, found)
 
 
 def _loads(before: Model, after: Model, case: Case, which: str) -> str:

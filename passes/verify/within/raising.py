@@ -102,9 +102,11 @@ class Search:
     def _judged(self, paths: Sequence[str], length: int | None = None) -> Judgement:
         """The outcome with some nodes in float32, in the cases of one length, or in all."""
         after = Model(self.recast(paths), self.before.path)
-        cases = self.judged.cases
+        assert self.judged.found is not None
+        cases = self.judged.found.ran
         chosen = [case for case in cases if length is None or case.length == length]
         found = Judgement(self.before, after, self._end).of(chosen)
+        found.failure = found.failure or "; ".join(found.not_run)
         if length is None and found.by_path:
             self._least = min(self._least, found.error)
         return found
