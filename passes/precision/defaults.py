@@ -243,7 +243,7 @@ class _Defaults:
     def _reads_elements(self, step: Step) -> bool:
         """Return whether a node reads elements; it does not if it tells the length of a sequence,
         or whether an optional is empty."""
-        return not traits_of(step.node).wraps or any(map(self.is_float, step.outputs))
+        return not _row(step).wraps or any(map(self.is_float, step.outputs))
 
     # -- operators ----------------------------------------------------------------------------
 
