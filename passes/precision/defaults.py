@@ -26,7 +26,7 @@ from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
-from passes.operators.table import TRAITS, UNKNOWN, traits_of
+from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Traits, Values
 from passes.precision.flow import OMITTED, Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
