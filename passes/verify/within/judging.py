@@ -16,7 +16,7 @@ from passes.verify.executor import Ended, Feeds, ModelFailed, Outcome
 from passes.verify.installed import executors
 from passes.verify.within.alike import places_before
 from passes.verify.within.cases import SHORTEST, Case, Cases
-from passes.verify.within.errors import decisions, growing, off, sums_of, worst_of
+from passes.verify.within.errors import SHAPE, decisions, growing, off, sums_of, worst_of
 from passes.verify.within.rounded import EXECUTOR, Rounding, Seen
 
 #: Seconds for a run in onnxruntime.
@@ -83,6 +83,9 @@ class Judgement:
             found += self._decisions(case, new)
         self.errors = worst_of(one for one in found if isinstance(one, OutputError))
         self.differing = sums_of(one for one in found if isinstance(one, Differing))
+        for one in self.differing:
+            if one.what.startswith(SHAPE) and one.different > one.unsure:
+                self.failure = self.failure or f"{one.what} is another one{at(one.length)}"
         return self
 
     def _decisions(self, case: Case, new: Outcome) -> Iterator[Differing]:

@@ -105,6 +105,16 @@ def test_a_model_that_fails_where_the_original_does_not() -> None:
     assert found.sentence.startswith("the new model alone fails at 2: ")
 
 
+def test_an_output_of_another_shape_is_a_mismatch() -> None:
+    some = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N] xs) => (float[K] y) <float least = {0.5}> {
+        c = Greater (xs, least)  y = Compress <axis = 0> (xs, c)
+    }"""
+    others = changed(some, {"{0.5}": "{0.25}"})
+    found = within(some, others, {"xs": np.array([0.1, 0.3, 0.7], np.float32)}, bound=1.0)
+    assert (found.verdict, found.sentence) == ("mismatch", "the shape of 'y' is another one")
+
+
 def test_without_a_case_nothing_is_compared() -> None:
     found = within(SUM, SUM_IN_HALF, {"xs": np.zeros((2, 5), np.float32)})
     assert (found.verdict, found.holds) == ("not-compared", False)
