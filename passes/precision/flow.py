@@ -15,6 +15,7 @@ from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Place, Scope, is_loop
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import LoopForm
+from passes.types.value_types import Dims, dims_of
 
 #: The number of an omitted value.
 OMITTED = -1
@@ -124,6 +125,11 @@ class Flow:
     def place(self, step: Step) -> Place:
         """The location of a node."""
         return Place(step.node, step.index, self.scopes[step.graph])
+
+    def dims(self, number: int) -> Dims | None:
+        """The declared dims of a value."""
+        value = self.values[number]
+        return dims_of(self.model.types.within(self.scopes[value.graph], value.name))
 
     def tensor(self, value: Value) -> TensorProto | None:
         """The tensor of a constant that is an initializer, or the `value` of a Constant; None where

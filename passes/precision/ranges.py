@@ -27,7 +27,7 @@ from passes.operators.bounds import (
 )
 from passes.precision.flow import OMITTED, Flow, State, Step, Value
 from passes.types.dtypes import Array
-from passes.types.value_types import FLOATS, Dims, dims_of
+from passes.types.value_types import FLOATS, Dims
 
 _INT64 = LIMITS[TensorProto.INT64]
 #: The ends to which the bounds of a carried value are widened if they change again and again.
@@ -205,9 +205,7 @@ class Ranges:
     def _dims(self, step: Step, name: str) -> Dims | None:
         """The dims of an input; not those that a Loop may change."""
         value = self._read(step, name)
-        if self._varies[value.graph]:
-            return None
-        return dims_of(self.flow.model.types.within(self.flow.scopes[value.graph], value.name))
+        return None if self._varies[value.graph] else self.flow.dims(value.number)
 
     # -- states -------------------------------------------------------------------------------
 

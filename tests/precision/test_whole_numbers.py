@@ -18,13 +18,15 @@ from passes.verify.executor import Feeds
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
 
+INT32 = RuleOptions(retyping=Retyping(int32=True))
+PROMISED = RuleOptions(retyping=Retyping(int32=True), assume=(Assumption.int32_inputs,))
+
 
 def narrowed(text: str, *, inputs_fit: bool = False) -> ModelProto:
     """A model with int32 where its numbers fit, valid and of the same inputs and outputs."""
     model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model, full_check=True)
-    assume = (Assumption.int32_inputs,) if inputs_fit else ()
-    made, _ = cast(Model(model), RuleOptions(assume=assume, retyping=Retyping(int32=True)))
+    made, _ = cast(Model(model), PROMISED if inputs_fit else INT32)
     onnx.checker.check_model(made, full_check=True)
     assert list(made.graph.input) == list(model.graph.input)
     assert list(made.graph.output) == list(model.graph.output)
@@ -252,6 +254,23 @@ def test_a_range_whose_length_may_not_fit() -> None:
         g (int64 x, int64 y) => (int64[N] z) <int64 step = {16}> { z = Range (x, y, step) }
     """
     assert kept(text, inputs_fit=True) == {"Range"}
+
+
+RANGE = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,N] x, float[2,3] y) => (int64[M] all) <int64 zero = {0}, int64 one = {1}> {
+      sizes = Shape (y)
+      end = Gather (sizes, one)
+      all = Range (zero, end, one)
+    }
+"""
+
+
+def test_onnxruntime_takes_no_range_of_known_sizes() -> None:
+    assert kept(RANGE) == {"Range"}
+    assert not kept(changed(RANGE, {"Shape (y)": "Shape (x)"}))
+    fixed = changed(RANGE, {"Range (zero, end, one)": "Range (zero, one, one)"})
+    assert not kept(fixed)
 
 
 def test_the_outcome_is_verified_as_equal() -> None:

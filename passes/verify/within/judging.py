@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from passes.ir.model import Model
+from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import is_loop
 from passes.reports.precision import Differing, OutputError, ValueRange, Within, at
 from passes.types.signature import difference
@@ -20,6 +21,7 @@ from passes.verify.within.rounded import EXECUTOR, Rounding, Seen
 
 #: Seconds for a run in onnxruntime.
 _LOADING = 60.0
+_NOR_THE_ORIGINAL = "; nor does it run the original"
 #: Values that are reported, at most.
 _MOST_RANGES = 16
 
@@ -149,6 +151,16 @@ class Judged:
     within: Within
     found: Judgement | None = None
 
+    @property
+    def blamed(self) -> list[str]:
+        """The nodes that onnxruntime names as it refuses to run the outcome, and not the original:
+        their paths in that."""
+        said = self.within.loads
+        if self.found is None or said.endswith(_NOR_THE_ORIGINAL):
+            return []
+        places = [one for one in self.found.places.values() if op_of(one.node) not in HOLDERS]
+        return [one.path for one in places if one.node.name and f"'{one.node.name}'" in said]
+
 
 def judged(before: Model, after: Model, terms: Terms) -> Judged:
     """Execute both models, in which inputs and outputs may be of other types of floats, and tell
@@ -194,6 +206,6 @@ def _loads(before: Model, after: Model, case: Case, which: str) -> str:
             try:
                 executor.run(before.proto, case.feeds, base_dir=before.base_dir, timeout=_LOADING)
             except Ended:
-                return f"{error}; nor does it run the original"
+                return f"{error}{_NOR_THE_ORIGINAL}"
             return f"{error}"
     return ""

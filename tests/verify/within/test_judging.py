@@ -117,3 +117,21 @@ def test_onnxruntime_need_not_run_what_it_has_no_kernel_for() -> None:
     found = judged(*sides, Terms(0.1, given=[normal(4, 4)])).within
     assert found.verdict == "within"
     assert found.loads.startswith("cannot load: Could not find an implementation for Add")
+
+
+def test_the_node_that_onnxruntime_does_not_run_is_named() -> None:
+    scattered = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x, float[1] u) => (float[4] y) <int64[1,1] i = {2}> {
+        [scattered] y = ScatterND <reduction = "add"> (x, i, u)
+    }"""
+    in_half = changed(
+        scattered,
+        {
+            "[scattered] y": "a = Cast <to = 10> (x)  b = Cast <to = 10> (u)  [scattered] c",
+            "(x, i, u)": "(a, i, b)  y = Cast <to = 1> (c)",
+        },
+    )
+    sides = [Model(onnx.parser.parse_model(text)) for text in (scattered, in_half)]
+    found = judged(*sides, Terms())
+    assert "data type is not supported with ScatterND" in found.within.loads
+    assert found.blamed == ["main/scattered"]
