@@ -53,7 +53,7 @@ class Result:
 Source = ModelProto | bytes | str | os.PathLike[str] | Result
 
 
-def loaded(source: Source) -> tuple[Model, Survey]:
+def loaded(source: Source | Model) -> tuple[Model, Survey]:
     """A valid model, and what was found in it.
 
     Raises:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import metadata
 from typing import Any
 
-from passes.builds.pool import Ended, Pool
+from passes.builds.pool import Ended, Kept
 from passes.builds.worker import MODULE, Engine, Work
 from passes.errors import End, PassesError, WrongUsage
 from passes.ir.versions import tools
@@ -112,19 +111,16 @@ def _run(client: Any, works: Iterable[Work]) -> Iterator[tuple[Work, Row | Ended
         yield one, answer
 
 
-#: What a worker of dask keeps: a process, and the thread that it belongs to.
+#: What a worker of dask keeps.
 _LOCK = threading.Lock()
-_OWN: list[tuple[ThreadPoolExecutor, Pool[Work]]] = []
+_OWN: list[Kept[Work]] = []
 
 
 def _done(work: Work) -> Row | Ended:
     """Do work in the process of this worker of dask."""
     with _LOCK:
         if not _OWN:
-            # the process ends with the thread that starts it, so that one must stay
-            thread = ThreadPoolExecutor(1)
-            pool: Pool[Work] = thread.submit(Pool[Work], MODULE, 1).result()
-            _OWN.append((thread, pool))
-            atexit.register(pool.close)
-        thread, pool = _OWN[0]
-    return thread.submit(lambda: next(pool.run([(work, work.limits)]))[1]).result()
+            _OWN.append(Kept(MODULE))
+            atexit.register(_OWN[0].close)
+    answer: Row | Ended = _OWN[0].ask(work, work.limits).result()
+    return answer

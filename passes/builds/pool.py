@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
@@ -191,6 +192,24 @@ class Pool(Generic[_Ask]):
         self._selector.unregister(worker.answers)
         self._workers.remove(worker)
         worker.kill()
+
+
+class Kept(Generic[_Ask]):
+    """A process that works on one task after the other, and the thread that it belongs to: the
+    process would end with the thread that started it."""
+
+    def __init__(self, module: str) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._pool = Pool[_Ask](module, 1)
+
+    def ask(self, task: _Ask, limits: Limits) -> Future[Any]:
+        """The answer to a task, once it is done, or how it was ended."""
+        return self._thread.submit(lambda: next(self._pool.run([(task, limits)]))[1])
+
+    def close(self) -> None:
+        """End the process when what it works on is done."""
+        self._thread.submit(self._pool.close)
+        self._thread.shutdown(wait=False)
 
 
 def serve(answer: Callable[[Any], Any]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING
-from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import GenericAlias
@@ -14,19 +12,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from passes.cli.running import fail
-from passes.commands.declaring import Option, WrongOption, options_of
-from passes.errors import USAGE
+from passes.commands.declaring import Option, options_of
+from passes.commands.reading import ENTRIES, NUMBERS, WrongText, read_options
 
-_NUMBERS = (int, float)
 #: Short forms, by name.
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
-#: What reads the entries of options that are mappings; it is imported when there are any.
-_ENTRIES: Mapping[Any, tuple[str, str]] = {
-    Mapping[str, str]: (__name__, "pair"),
-    Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
-    Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
-    Mapping[str, Any]: ("passes.binding.values", "parsed"),
-}
 _T = TypeVar("_T")
 
 
@@ -75,7 +65,7 @@ def parameter(option: Option) -> Parameter:
     if option.annotation is bool and option.default:
         flags[0] += f"/--no-{option.key}"
     metavar = help_.metavar or (f"[{'|'.join(help_.among)}]" if help_.among is not None else None)
-    if metavar is None and option.annotation in _NUMBERS:
+    if metavar is None and option.annotation in NUMBERS:
         metavar = "N"
     declared: Any = typer.Option(*flags, help=help_.text, metavar=metavar)
     kind: Any = bool if option.annotation is bool else str
@@ -84,7 +74,7 @@ def parameter(option: Option) -> Parameter:
         default = f"{default}"
     if option.annotation == tuple[str, str]:
         default = "=".join(option.default)
-    if option.annotation in (Sequence[str], *_ENTRIES):
+    if option.annotation in (Sequence[str], *ENTRIES):
         kind, default = GenericAlias(list, kind) | None, None
     elif option.optional:
         kind = kind | None
@@ -95,50 +85,10 @@ def parameter(option: Option) -> Parameter:
 def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
     """The options of a class from what typer read, which is taken out of `given`. Leaves with a
     sentence if an option has a value that it cannot have."""
-    values: dict[str, Any] = {}
-    kind: Any = declared
-    for name, option in options_of(kind).items():
-        if name not in given:
-            continue
-        value = given.pop(name)
-        if option.annotation in _ENTRIES:
-            value = _entries(option, value or ()) or None
-        elif option.annotation == tuple[str, str]:
-            value = next(iter(_entries(option, [value]).items()))
-        elif option.annotation in _NUMBERS and value is not None:
-            with suppress(ValueError):  # what is no number is refused as such
-                value = option.annotation(value)
-        values[name] = value if value is not None or option.optional else option.default
     try:
-        return declared(**values)
-    except WrongOption as error:
-        fail(f"--{options_of(kind)[error.name].key} {error.sentence}", USAGE)
-    except ValueError as error:
-        fail(f"{error}", USAGE)
-
-
-def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
-    """Return the values of entries of the form NAME=..., by name."""
-    module, function = _ENTRIES.get(option.annotation, (__name__, "pair"))
-    read = getattr(import_module(module), function)
-    found: dict[str, Any] = {}
-    try:
-        for text in texts:
-            name, value = read(text)
-            if name in found:
-                raise ValueError(f"{name!r} is given twice")
-            found[name] = value
-    except ValueError as error:
-        fail(f"--{option.key}: {error}", USAGE)
-    return found
-
-
-def pair(text: str) -> tuple[str, str]:
-    """Both names of `h=new_h`. Raises ValueError if it is not of that form."""
-    name, _, other = text.partition("=")
-    if not name or not other:
-        raise ValueError(f"{text!r} is not of the form IN=OUT")
-    return name, other
+        return read_options(declared, given)
+    except WrongText as error:
+        fail(f"{error}", error.exit_code)
 
 
 def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:

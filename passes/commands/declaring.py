@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from passes.errors import nearest
-from passes.reports.json_values import schema_of
+from passes.reports.json_values import as_json, schema_of
 
 if TYPE_CHECKING:
     from passes.session import Source as Source
@@ -278,9 +278,8 @@ class Option:
         if isinstance(value, bool):
             return [flag if value else f"--no-{self.key}"]
         if isinstance(value, Mapping):
-            return [
-                word for name, one in value.items() for word in (flag, f"{name}={_spelled(one)}")
-            ]
+            entries = [f"{name}={_spelled(one, self.annotation)}" for name, one in value.items()]
+            return [word for entry in entries for word in (flag, entry)]
         if isinstance(value, tuple):
             return [word for one in value for word in (flag, one)]
         return [flag, f"{value}"]
@@ -301,11 +300,11 @@ class Option:
         return schema
 
 
-def _spelled(value: Any) -> str:
-    """The value of an entry on the command line; a shape is a tuple."""
-    if isinstance(value, tuple):
+def _spelled(value: Any, kind: Any) -> str:
+    """The value of an entry of a mapping on the command line."""
+    if kind == Mapping[str, Sequence[int | None]]:
         return ",".join("?" if size is None else f"{size}" for size in value)
-    return f"{value}"
+    return as_json(value) if isinstance(value, bool | int | float | tuple) else f"{value}"
 
 
 def flags_of(options: Declared) -> list[str]:

@@ -51,7 +51,8 @@ class WantedGroups:
 
     `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
     `rule` and `code` what is answered. `most` groups are looked into at most, the first
-    ones; `every_rule` is asked, or those of the commands that people run first.
+    ones; `every_rule` is asked, or those of the commands that people run first, or none if it is
+    None.
     """
 
     loops: Sequence[str] = ()
@@ -60,13 +61,15 @@ class WantedGroups:
     code: str | None = None
     depth: int | None = None
     most: int | None = None
-    every_rule: bool = True
+    every_rule: bool | None = True
 
     @property
     def rules(self) -> Sequence[str]:
         """The rules that are asked. Raises UnknownRule where there is none of that name."""
         if self.rule is not None:
             return [rule_named(self.rule).name]
+        if self.every_rule is None and self.code is None:
+            return []
         return rules_of(SCHEDULES if self.every_rule or self.code is not None else _MAIN)
 
     def of(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
@@ -80,7 +83,7 @@ class WantedGroups:
 
 
 def inspect_model(
-    source: Source,
+    source: Source | Model,
     asked: int | None,
     options: RuleOptions,
     release: Release | None = None,
@@ -264,7 +267,7 @@ def group_of(model: Model, alike: AlikeGroup, above: int, answers: Sequence[Answ
         version=defs.get_schema(op_of(first.node), opset).since_version,
         opset=opset,
         nodes=sum(len(below.node) for graph in graphs for below in scoping.graphs_below(graph)),
-        captured=tuple(_value(model, first.scope, name) for name in captured),
+        captured=tuple(value_of(model, first.scope, name) for name in captured),
         answers=answers,
     )
     return _looked_into(model, alike, group) if is_loop(first.node) else group
@@ -284,7 +287,7 @@ def _looked_into(model: Model, alike: AlikeGroup, group: Group) -> Group:
         group,
         trip_counts=tuple(dict.fromkeys(trips)),
         lengths=bool(form.lengths),
-        carried=tuple(_value(model, body, one.body_input) for one in form.carried),
+        carried=tuple(value_of(model, body, one.body_input) for one in form.carried),
         scanned=tuple(_slice(model, body, one.body_input, one) for one in form.scanned),
         collected=tuple(_slice(model, body, one.body_output, one) for one in form.collected),
         recurrences=tuple(tuple(sorted(names)) for names in body_facts.recurrences(form)),
@@ -296,11 +299,12 @@ def _trip_count(model: Model, place: Place, form: LoopForm) -> str:
     return str(TripCount(Site.at(model, place), form))
 
 
-def _value(model: Model, scope: Scope, name: str) -> Value:
+def value_of(model: Model, scope: Scope, name: str) -> Value:
+    """A value that a scope sees, with its type."""
     known = describe_type(model.types.of(scope, name) or TypeProto())
     return Value(name, _MADE_UP.sub("?", known))
 
 
 def _slice(model: Model, body: Scope, name: str, how: Scanned | Collected) -> Slice:
-    value = _value(model, body, name)
+    value = value_of(model, body, name)
     return Slice(value.name, value.type, how.axis, how.reversed)

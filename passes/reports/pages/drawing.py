@@ -117,11 +117,13 @@ Sign = tuple[str, int] | tuple[str, str]
 
 @dataclass
 class Sketch:
-    """A drawing in the making: at most `limit` nodes. `signs` are those of each mark."""
+    """A drawing in the making: at most `limit` nodes. `signs` are those of each mark; `folded`:
+    loops and Ifs are drawn without their bodies."""
 
     origins: Origins
     limit: int
     is_constant: Callable[[str], bool]
+    folded: bool = False
     marks: list[Mark] = field(default_factory=list)
     arrows: dict[Arrow, None] = field(default_factory=dict)
     boxes: list[Box] = field(default_factory=list)
@@ -166,12 +168,12 @@ class Sketch:
         box: int,
     ) -> None:
         """Draw a node that is in no loop, with the bodies of a loop or the branches of an If."""
-        form = form_of(node, opset)
+        form = None if self.folded else form_of(node, opset)
         if form is not None:
             title = next((titles[name] for name in node.output if name in titles), op_of(node))
             self._loop(form, title, values, box)
             return
-        branches = scoping.subgraphs(node) if op_of(node) == "If" else []
+        branches = scoping.subgraphs(node) if op_of(node) == "If" and not self.folded else []
         given: list[_Value] = []
         for name, graph in branches:
             inner = dict(values)
@@ -266,7 +268,7 @@ class Sketch:
         return value
 
     def _mark(self, kind: Kind, label: str, name: str, box: int) -> int:
-        self.marks.append(Mark(kind, shortened(label), shortened(name), box))
+        self.marks.append(Mark(kind, shortened(label), name, box))
         self.signs.append(((kind, _COPY.sub("", name)),))
         return len(self.marks) - 1
 

@@ -168,9 +168,7 @@ def _lane(
     opset = before.opset_at(place.scope)
     title, outputs = _title(place.node, opset), [*filter(None, place.node.output)]
     facts, origins = _facts(before, place, opset), Origins()
-    left = Sketch(origins, limit, partial(_is_constant, before, place.scope))
-    left.add([place.node], opset, dict.fromkeys(outputs, title))
-    left.results(outputs)
+    left = sketched(before, place.scope, [place.node], outputs, origins, limit)
     own = [record for loop in group for record in loop.records]
     refusals = list({(one.rule, one.code): one for one in own if one.outcome == "refused"}.values())
     lane = Lane(paths, title, facts, _steps(own), refusals, left.finished({}, ()))
@@ -182,16 +180,7 @@ def _lane(
         return replace(lane, became=became)
     after = outcome.after
     home = next((outcome.where[name] for name in outputs if name in outcome.where), place.scope)
-    right = Sketch(origins, limit, partial(_is_constant, after, home))
-    new_opset = after.opset_at(home)
-    titles = {
-        name: _title(node, new_opset)
-        for node in _with_branches(nodes)
-        if is_loop(node)
-        for name in node.output
-    }
-    right.add(nodes, new_opset, titles)
-    right.results(outputs)
+    right = sketched(after, home, nodes, outputs, origins, limit)
     twins, moved = paired(left, right)
     return replace(
         lane,
@@ -201,6 +190,27 @@ def _lane(
         extras=[f"{extra}" for extra in summed(group[0].records)],
         moved=len(moved),
     )
+
+
+def sketched(
+    model: Model,
+    scope: scoping.Scope,
+    nodes: Sequence[NodeProto],
+    results: Iterable[str],
+    origins: Origins,
+    limit: int,
+    *,
+    folded: bool = False,
+) -> Sketch:
+    """Nodes of a scope and values that result from them, drawn, loops with their bodies unless they
+    are `folded`."""
+    opset = model.opset_at(scope)
+    loops = [node for node in _with_branches(nodes) if is_loop(node)]
+    titles = {name: _title(node, opset) for node in loops for name in node.output}
+    sketch = Sketch(origins, limit, partial(_is_constant, model, scope), folded)
+    sketch.add(nodes, opset, titles)
+    sketch.results(results)
+    return sketch
 
 
 def _other_constants(before: Model, after: Model, place: Place) -> list[str]:

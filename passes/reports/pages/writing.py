@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -57,12 +57,15 @@ def _environment() -> Environment:
 
 
 def _data(drawing: Drawing | None) -> dict[str, Any] | None:
-    """Return a drawing as compact data for the script of the page."""
-    if drawing is None:
-        return None
+    """Return a drawing as compact data for the script of the page, with short names."""
+    return None if drawing is None else data_of(drawing, shortened)
+
+
+def data_of(drawing: Drawing, named: Callable[[str], str] = str) -> dict[str, Any]:
+    """A drawing as compact data for the script that draws it."""
     return {
         "marks": [
-            [mark.kind, mark.label, mark.name, mark.box, mark.twin, int(mark.moved)]
+            [mark.kind, mark.label, named(mark.name), mark.box, mark.twin, int(mark.moved)]
             for mark in drawing.marks
         ],
         "arrows": [[one.source, one.target, int(one.back)] for one in drawing.arrows],

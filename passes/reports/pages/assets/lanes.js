@@ -175,5 +175,5 @@ const lanes = (() => {
     toggle(button, true);
     fill(document.getElementById(button.getAttribute("aria-controls")));
   }));
-  return { toggle, buttons };
+  return { toggle, buttons, draw };
 })();
