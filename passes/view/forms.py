@@ -23,18 +23,23 @@ _FACTS = (*(one.name for one in fields(Binding)), "max_trips")
 
 def forms() -> dict[str, Any]:
     """The forms: of each command its options, those of all commands after its own; of `check`."""
-    every = {one.name for one in fields(Options)}
     commands = [
         {
             "name": command.name,
             "help": command.short_help,
-            "own": [*_inputs(command.options, lambda name: name not in every)],
-            "shared": [*_inputs(command.options, lambda name: name in every)],
+            "own": [*_inputs(command.options, _own_first(command.options))],
+            "shared": [*_inputs(command.options, [one.name for one in fields(Options)])],
         }
         for command in rewriting_commands().values()
     ]
-    facts = [*_inputs(Check, lambda name: name in _FACTS)]
-    return {"commands": commands, "targets": names(), "facts": facts}
+    return {"commands": commands, "targets": names(), "facts": [*_inputs(Check, _FACTS)]}
+
+
+def _own_first(declared: type[Options]) -> list[str]:
+    """The options that not every command has, those of the class itself first."""
+    every = {one.name for one in fields(Options)}
+    own = [one.name for one in fields(declared) if one.name not in every]
+    return sorted(own, key=lambda name: name not in vars(declared).get("__annotations__", {}))
 
 
 def _words(option: Option) -> Sequence[str]:
@@ -46,10 +51,13 @@ def _words(option: Option) -> Sequence[str]:
     return [*map(str, Executors), *modules()] if option.name == "executor" else []
 
 
-def _inputs(declared: type, wanted: Any) -> Iterator[dict[str, Any]]:
-    for name, option in options_of(declared, "file").items():
-        kind = _kind(option)
-        if not kind or option.is_argument or not wanted(name):
+def _inputs(declared: type, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The inputs of a form for options of a class, those that a form has."""
+    known = options_of(declared, "file")
+    for name in wanted:
+        option = known.get(name)
+        kind = "" if option is None else _kind(option)
+        if option is None or not kind:
             continue
         default = None if option.default in (None, (), MISSING) else option.default
         yield {

@@ -146,7 +146,7 @@ class Look:
             sketch = sketched(self.model, scope, shown, results, origins, _MOST, folded=True)
         drawing = sketch.finished({}, ())
         around = (
-            f"{len(shown):,} of {len(nodes):,} nodes are drawn, those around it" if near else ""
+            f"{len(shown):,} of {len(nodes):,} nodes are drawn, those nearest to it" if near else ""
         )
         return {**data_of(drawing), "cut": around or drawing.cut, "path": scope.path}
 
