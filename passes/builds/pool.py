@@ -28,6 +28,8 @@ from passes.verify.runtimes.channel import Garbled, receive, send
 _TICK = 0.05
 #: Memory is looked at in every so many ticks: it takes a millisecond a process.
 _MEGA = 1 << 20
+#: Seconds for a process that closed its answers to end.
+_DYING = 5.0
 _LAST_WORDS = 200
 _Ask = TypeVar("_Ask")
 
@@ -109,7 +111,11 @@ class _Worker(Generic[_Ask]):
 
     def last_words(self) -> str:
         """Why it died: its exit code or signal, and the last line that it wrote."""
-        code = self.process.wait()
+        try:
+            code = self.process.wait(_DYING)
+        except subprocess.TimeoutExpired:  # what it sent is no answer
+            self.process.kill()
+            code = self.process.wait()
         why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         self.errors.seek(0)
         lines = self.errors.read().decode(errors="replace").strip().splitlines()

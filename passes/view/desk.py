@@ -17,7 +17,8 @@ from passes.commands.checking import Check
 from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import End, WrongUsage
-from passes.view.worker import MODULE, REPORT, SAID, Failed, Findings, Perform, Question
+from passes.view.asking import REPORT, SAID, Failed, Findings, Perform, Question
+from passes.view.worker import MODULE
 
 #: Models that are open, and runs at work, at most.
 _MODELS, _RUNS = 12, 4

@@ -26,9 +26,9 @@ from starlette.routing import Mount, Route
 
 from passes.builds.pool import Ended, Limits
 from passes.errors import PassesError
+from passes.view.asking import Failed, Findings
 from passes.view.desk import Desk, Gone, Opened, Run
 from passes.view.forms import check_entered, command_line, forms, options_entered
-from passes.view.worker import Failed, Findings
 
 _HOST = "127.0.0.1"
 #: What protobuf reads, and so the largest model in one file.

@@ -69,10 +69,10 @@ class Served:
         assert answer.status_code == 200, answer.text
         return str(answer.json()["model"])
 
-    def started(self, model: str, command: str, **options: object) -> str:
+    def started(self, model: str, command: str, *, strict: bool = False, **options: object) -> str:
         """The key of a run of a command."""
         answer = self.post(
-            f"models/{model}/runs", {"command": command, "options": options, "strict": False}
+            f"models/{model}/runs", {"command": command, "options": options, "strict": strict}
         )
         assert answer.status_code == 200, answer.text
         return str(answer.json()["run"])

@@ -248,9 +248,10 @@ class TestRuns:
 
     def test_a_refusal(self, served: Served) -> None:
         model = served.upload(UNKNOWN_TRIPS)
-        run = served.started(model, "convert", opset="7", executor="reference")
+        run = served.started(model, "unroll", strict=True, executor="reference")
         done = served.done(run)
-        assert (done["look"], done["verdict"], done["output"]) == ("refused", "Refused", "")
+        assert (done["look"], done["verdict"], done["output"]) == ("refused", "Incomplete", "")
+        assert "main/loop_0 stays [trip-count-not-static]" in done["sentence"]
         assert served.get(f"runs/{run}/output").status_code == 404
         assert served.get(f"runs/{run}/report").status_code == 200
 
