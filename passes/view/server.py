@@ -287,7 +287,7 @@ def serving(model: Path | None, port: int, limits: Limits) -> Iterator[str]:
             server.given.append(desk.open(model))
         config = uvicorn.Config(
             server.app(),
-            log_level="warning",
+            log_level="critical",
             access_log=False,  # it would tell the token
             lifespan="off",
             ws="none",

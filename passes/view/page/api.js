@@ -7,7 +7,21 @@ export async function ask(path, { method = "GET", body } = {}) {
   return found;
 }
 
-export const query = (path, given) => ask(`${path}?${new URLSearchParams(given)}`);
+// What somebody waits for; `quiet` ends when nothing of it is left for a moment.
+const waited = { number: 0, last: 0 };
+export async function query(path, given) {
+  waited.number++;
+  try {
+    return await ask(`${path}?${new URLSearchParams(given)}`);
+  } finally {
+    waited.number--;
+    waited.last = Date.now();
+  }
+}
+export async function quiet() {
+  while (waited.number || Date.now() - waited.last < 500) await new Promise((wake) => setTimeout(wake, 100));
+}
+
 export const post = (path, given) => ask(path, { method: "POST", body: JSON.stringify(given) });
 
 // An element with attributes, functions on events, and children; texts are never markup.

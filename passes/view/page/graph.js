@@ -1,5 +1,5 @@
 // Graphs that zoom, are dragged, and are walked through by arrow keys; the details of a node.
-import { $, button, code, copied, el, plural, query } from "./api.js";
+import { $, button, code, el, plural, query } from "./api.js";
 
 const ZOOMS = [0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 3];
 

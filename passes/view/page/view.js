@@ -1,5 +1,5 @@
 // The page: opens models, shows their loops and what the rules would do, finds nodes.
-import { $, ask, button, code, copied, el, plural, query, settled, ticks } from "./api.js";
+import { $, ask, button, code, copied, el, plural, query, quiet, settled, ticks } from "./api.js";
 import { close, details, show } from "./graph.js";
 import { forms, ready, setUp, targets } from "./run.js";
 
@@ -59,6 +59,7 @@ export async function open({ model: key, name }) {
   ready({ key, name });
   (rows[0]?.button ?? graphs[0].querySelector(".open")).click();
   for (const row of rows.slice(0, found.asked)) {
+    if (rows.length > 1) await quiet();
     await row.asked().catch(() => {});
     if (own !== answering) return;
   }
@@ -114,7 +115,7 @@ function laneOf(key, group, node) {
     asked();
   });
   let answer = null;
-  const asked = () => answer ??= query(`models/${key}/answers`, { node }).then((found) => {
+  const asked = () => answer ??= ask(`models/${key}/answers?${new URLSearchParams({ node })}`).then((found) => {
     const [does, refuses] = ["rewrites", "refuses"].map((what) => found.filter((one) => one.outcome === what));
     chips.replaceChildren(
       ...does.slice(0, 3).map((one) => el("span", { class: "chip good" }, one.rule)), does.length > 3 ? el("span", { class: "chip good" }, `+${does.length - 3}`) : "",
@@ -176,6 +177,9 @@ addEventListener("keydown", (event) => {
     (hits[to] ?? (to < 0 ? $("find") : event.target)).focus();
   }
 });
+
+// Who works elsewhere needs the details no more.
+addEventListener("focusin", (event) => { if (event.target.closest("#target, #command, #runs")) $("details").hidden = true; });
 
 const started = await ask("start");
 forms(started);
