@@ -26,7 +26,7 @@ from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
-from passes.operators.table import TRAITS, UNKNOWN, traits_of
+from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Traits, Values
 from passes.precision.flow import OMITTED, Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
@@ -243,7 +243,7 @@ class _Defaults:
     def _reads_elements(self, step: Step) -> bool:
         """Return whether a node reads elements; it does not if it tells the length of a sequence,
         or whether an optional is empty."""
-        return not traits_of(step.node).wraps or any(map(self.is_float, step.outputs))
+        return not _row(step).wraps or any(map(self.is_float, step.outputs))
 
     # -- operators ----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import ModelProto
 
-from passes.choices import Retyping, Signature
+from passes.choices import Retyping, RuleOptions, Signature
 from passes.ir.model import Model
 from passes.precision.casting import cast
 from passes.verify.within.judging import Terms, judged
@@ -29,7 +29,8 @@ def raised(text: str, bound: float, io: str = Signature.keep) -> Raised:
     model, retyping = Model(onnx.parser.parse_model(text)), Retyping("float16", io)
 
     def recast(paths: Sequence[str]) -> ModelProto:
-        return cast(model, retyping, {("cast", path): ("max-error", "") for path in paths})[0]
+        left_out = {("cast", path): ("max-error", "") for path in paths}
+        return cast(model, RuleOptions(retyping=retyping, left_out=left_out))[0]
 
     terms = Terms(bound, "reference")
     first = judged(model, Model(recast(())), terms)
