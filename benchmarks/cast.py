@@ -116,7 +116,7 @@ def measure(bench: Bench) -> None:
 def _loops(count: int) -> ModelProto:
     """A chain of Loops with states that are half by default, for they saturate."""
     model = nested(count, nodes=_NODES, changing=0, opset=17)
-    for node in scoping.inner_nodes(model.graph):
+    for node in (inner for loop in model.graph.node for inner in scoping.inner_nodes(loop)):
         if node.op_type == "LeakyRelu":
             node.op_type = "Tanh"
             del node.attribute[:]
