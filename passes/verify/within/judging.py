@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from passes.ir.model import Model
+from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import is_loop
 from passes.reports.precision import Differing, OutputError, ValueRange, Within, at
 from passes.types.signature import difference
@@ -15,11 +16,12 @@ from passes.verify.executor import Ended, Feeds, ModelFailed, Outcome
 from passes.verify.installed import executors
 from passes.verify.within.alike import places_before
 from passes.verify.within.cases import SHORTEST, Case, Cases
-from passes.verify.within.errors import decisions, growing, off, sums_of, worst_of
+from passes.verify.within.errors import SHAPE, decisions, growing, off, sums_of, worst_of
 from passes.verify.within.rounded import EXECUTOR, Rounding, Seen
 
 #: Seconds for a run in onnxruntime.
 _LOADING = 60.0
+_NOR_THE_ORIGINAL = "; nor does it run the original"
 #: Values that are reported, at most.
 _MOST_RANGES = 16
 
@@ -81,6 +83,9 @@ class Judgement:
             found += self._decisions(case, new)
         self.errors = worst_of(one for one in found if isinstance(one, OutputError))
         self.differing = sums_of(one for one in found if isinstance(one, Differing))
+        for one in self.differing:
+            if one.what.startswith(SHAPE) and one.different > one.unsure:
+                self.failure = self.failure or f"{one.what} is another one{at(one.length)}"
         return self
 
     def _decisions(self, case: Case, new: Outcome) -> Iterator[Differing]:
@@ -149,6 +154,16 @@ class Judged:
     within: Within
     found: Judgement | None = None
 
+    @property
+    def blamed(self) -> list[str]:
+        """The nodes that onnxruntime names as it refuses to run the outcome, and not the original:
+        their paths in that."""
+        said = self.within.loads
+        if self.found is None or said.endswith(_NOR_THE_ORIGINAL):
+            return []
+        places = [one for one in self.found.places.values() if op_of(one.node) not in HOLDERS]
+        return [one.path for one in places if one.node.name and f"'{one.node.name}'" in said]
+
 
 def judged(before: Model, after: Model, terms: Terms) -> Judged:
     """Execute both models, in which inputs and outputs may be of other types of floats, and tell
@@ -194,6 +209,6 @@ def _loads(before: Model, after: Model, case: Case, which: str) -> str:
             try:
                 executor.run(before.proto, case.feeds, base_dir=before.base_dir, timeout=_LOADING)
             except Ended:
-                return f"{error}; nor does it run the original"
+                return f"{error}{_NOR_THE_ORIGINAL}"
             return f"{error}"
     return ""
