@@ -153,7 +153,7 @@ class Ranges:
         self._changes[value.number] = changes = self._changes.get(value.number, 0) + 1
         if changes <= _ROUNDS:
             return wider
-        if value.elem_type in FLOATS:
+        if value.elem_type in FLOATS or not _ENDS[0] <= wider[0] <= wider[1] <= _ENDS[-1]:
             return None
         low = wider[0] if wider[0] == before[0] else _ENDS[bisect_right(_ENDS, wider[0]) - 1]
         high = wider[1] if wider[1] == before[1] else _ENDS[bisect_left(_ENDS, wider[1])]
