@@ -14,7 +14,7 @@ import pytest
 from passes.builds.pool import Limits
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
     from starlette.testclient import TestClient
 
     from passes.view.desk import Desk
@@ -23,6 +23,11 @@ ORIGIN = "http://127.0.0.1:7001"
 #: The most bytes of an upload under test.
 MOST = 200_000
 
+LSTM = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[T,1,2] x) => (float[T,1,1,1] y)
+    <float[1,4,2] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,4,1] R = {1, 0, 1, -0.5}> {
+        y = LSTM <hidden_size = 1> (x, W, R)
+    }"""
 #: A rule that is wrong: Add becomes Sub.
 WRONG_RULE = '''
 from __future__ import annotations
@@ -56,10 +61,10 @@ class Served:
     desk: Desk
     prefix: str
 
-    def get(self, path: str, **query: str) -> httpx.Response:
+    def get(self, path: str, **query: str) -> httpx2.Response:
         return self.client.get(f"{self.prefix}/{path}", params=query)
 
-    def post(self, path: str, given: object) -> httpx.Response:
+    def post(self, path: str, given: object) -> httpx2.Response:
         return self.client.post(f"{self.prefix}/{path}", json=given)
 
     def upload(self, content: bytes | str, name: str = "m.onnxtxt") -> str:
@@ -91,7 +96,7 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
-    pytest.importorskip("httpx", reason="httpx, which starlette's client needs, is not installed")
+    pytest.importorskip("httpx2", reason="httpx2, which starlette's client needs, is not installed")
     from starlette.testclient import TestClient
 
     from passes.view.desk import Desk

@@ -14,16 +14,10 @@ from passes.commands.viewing import View
 from passes.errors import WrongUsage
 from passes.testing import as_model
 from tests.reports.pages.looking import PROJECTION, UNKNOWN_TRIPS
-from tests.view.served import MOST, ORIGIN, Served, path_with, served, wrong_rules
+from tests.view.served import LSTM, MOST, ORIGIN, Served, path_with, served, wrong_rules
 from tests.written import changed
 
 __all__ = ["served"]
-#: Its outcome, as `upgrade` writes it, is one of the models that a fast test can wait for.
-LSTM = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[T,1,2] x) => (float[T,1,1,1] y)
-    <float[1,4,2] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,4,1] R = {1, 0, 1, -0.5}> {
-        y = LSTM <hidden_size = 1> (x, W, R)
-    }"""
 
 
 class TestWhoIsAnswered:
@@ -121,65 +115,31 @@ class TestUploads:
         assert [*served.desk.models] == others
 
 
-class TestLooking:
-    def test_a_model(self, served: Served) -> None:
-        model = served.upload(PROJECTION)
-        found = served.get(f"models/{model}/overview").json()
-        assert (found["loops"], found["nodes"], found["keys"]) == (1, 6, ["0/0"])
-        assert found["inputs"] == ["float[B,3] h0", "float[T,B,2] x"]
-        answers = served.get(f"models/{model}/answers", node="0/0").json()
-        by_rule = {one["rule"]: one for one in answers}
-        assert by_rule["batch-inputs"]["outcome"] == "rewrites"
-        assert by_rule["unroll"]["code"] == "trip-count-not-static"
-        (advice, *_) = served.get(f"models/{model}/next", file="mine.onnx").json()
-        assert advice["command"].startswith("passes optimize mine.onnx")
+def test_a_model_and_its_drawing(served: Served) -> None:
+    model = served.upload(PROJECTION)
+    assert served.get(f"models/{model}/overview").json()["loops"] == 1
+    drawing = served.get(f"models/{model}/drawing", graph="0", at="0/0").json()
+    assert [mark[0] for mark in drawing["marks"]].count("node") == 5
+    for question, given in (("value", {"graph": "0", "name": "z"}), ("drawing", {"graph": "7"})):
+        answer = served.get(f"models/{model}/{question}", **given)
+        assert answer.status_code == 422
+        assert answer.json()["error"].startswith("the model has no ")
+    assert served.get(f"models/{model}/model").status_code == 404
 
-    def test_drawings(self, served: Served) -> None:
-        model = served.upload(PROJECTION)
-        loop = served.get(f"models/{model}/drawing", graph="0", at="0/0").json()
-        assert [mark[1] for mark in loop["marks"] if mark[0] == "node"] == [
-            *("MatMul", "MatMul", "Add", "Tanh", "Identity"),
-        ]
-        folded = served.get(f"models/{model}/drawing", graph="0").json()
-        assert [mark[1] for mark in folded["marks"] if mark[0] == "node"] == ["Scan (5 inside)"]
-        near = served.get(f"models/{model}/drawing", graph="0/0/body", near="s").json()
-        assert near["path"] == "main/scan_0.body"
-        assert near["cut"] == "5 of 5 nodes are drawn, those nearest to it"
 
-    def test_a_node_is_found_with_its_weights(self, served: Served) -> None:
-        model = served.upload(LSTM)
-        found = served.get(f"models/{model}/nodes", text="lstm").json()
-        assert found == {
-            "total": 1,
-            "nodes": [{"op": "LSTM", "path": "main/lstm_0", "graph": "0", "name": "y"}],
-        }
-        node = served.get(f"models/{model}/value", graph="0", name="y").json()["node"]
-        (_, w, r) = node["inputs"]
-        assert (w["name"], w["type"]) == ("W", "float[1,4,2]")
-        assert r["weights"] == "[1, 0, 1, -0.5]"
-        assert node["attributes"] == ["hidden_size = 1"]
-
-    def test_what_is_not_there_is_a_sentence(self, served: Served) -> None:
-        model = served.upload(PROJECTION)
-        asked = [("value", {"graph": "0", "name": "none"}), ("drawing", {"graph": "7"})]
-        for question, given in asked:
-            answer = served.get(f"models/{model}/{question}", **given)
-            assert answer.status_code == 422
-            assert answer.json()["error"].startswith("the model has no ")
-        assert served.get(f"models/{model}/model").status_code == 404
-
-    def test_a_target(self, served: Served) -> None:
-        model = served.upload(UNKNOWN_TRIPS)
-        given = {"command": "check", "target": "no-control-flow", "options": {}, "strict": False}
-        found = served.post(f"models/{model}/check", given).json()
-        assert not found["fits"]
-        assert not found["fixes"]
-        promised = {**given, "options": {"max_trips": "4"}}
-        found = served.post(f"models/{model}/check", promised).json()
-        assert found["fixes"]
-        assert found["left"] == 0
-        line = served.post(f"models/{model}/line", promised).json()["line"]
-        assert line == "passes check m.onnxtxt --target no-control-flow --max-trips 4 --fix"
+@pytest.mark.slow
+def test_a_target(served: Served) -> None:
+    model = served.upload(UNKNOWN_TRIPS)
+    given = {"command": "check", "target": "no-control-flow", "options": {}, "strict": False}
+    found = served.post(f"models/{model}/check", given).json()
+    assert not found["fits"]
+    assert not found["fixes"]
+    promised = {**given, "options": {"max_trips": "4"}}
+    found = served.post(f"models/{model}/check", promised).json()
+    assert found["fixes"]
+    assert found["left"] == 0
+    line = served.post(f"models/{model}/line", promised).json()["line"]
+    assert line == "passes check m.onnxtxt --target no-control-flow --max-trips 4 --fix"
 
 
 class TestForms:
@@ -230,6 +190,7 @@ class TestForms:
 
 
 class TestRuns:
+    @pytest.mark.slow
     def test_an_outcome_is_saved_and_looked_at(self, served: Served) -> None:
         model = served.upload(as_model(PROJECTION).SerializeToString(), "p.onnx")
         run = served.started(model, "optimize", executor="reference")
@@ -255,6 +216,7 @@ class TestRuns:
         assert served.get(f"runs/{run}/output").status_code == 404
         assert served.get(f"runs/{run}/report").status_code == 200
 
+    @pytest.mark.slow
     def test_a_mismatch_has_a_reproducer(
         self, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -276,6 +238,7 @@ class TestRuns:
         done = served.done(run)
         assert (done["verdict"], done["sentence"]) == ("Ended", "The run was ended on request.")
 
+    @pytest.mark.slow
     def test_two_windows_do_not_disturb_each_other(self, served: Served) -> None:
         one, other = served.upload(PROJECTION), served.upload(LSTM, "lstm.onnxtxt")
         runs = [
@@ -298,6 +261,7 @@ class TestRuns:
             served.client.delete(f"/secret/runs/{run}")
 
 
+@pytest.mark.slow
 def test_weights_beside_a_model_of_the_command_line(served: Served, tmp_path: Path) -> None:
     model = as_model(changed(PROJECTION, {"rnn (": "weighty ("}))
     for tensor in model.graph.initializer:

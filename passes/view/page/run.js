@@ -187,6 +187,7 @@ function finished(card, key, { line: words, done }) {
       const fit = () => { frame.style.blockSize = `${Math.min(root.querySelector("body").scrollHeight + 4, 4000)}px`; };
       new ResizeObserver(fit).observe(root.querySelector("body"));
       fit();
+      frame.scrollIntoView(); // its graphs are drawn when they are seen
     });
     const toggle = button("Before and after, side by side", () => {
       frame.hidden = !frame.hidden;
