@@ -110,8 +110,12 @@ class Perform:
         report = ReportFile.of(task, done)
         if not isinstance(self.options, Check) or not done.output:
             return report
-        left = replace(self.options, model=done.output).run().findings
-        return replace(report, findings=left)
+        from passes.session import loaded
+        from passes.targets.findings import check
+        from passes.targets.profile import load
+
+        left = check(loaded(done.output)[0], load(f"{self.options.target}"))
+        return replace(report, findings=left.findings)
 
     @property
     def _folder(self) -> Path:

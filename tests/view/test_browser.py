@@ -147,7 +147,7 @@ def test_a_target_and_what_clears_it(page: Page) -> None:
     page.locator("#targets").select_option("no-control-flow")
     page.locator("#findings .banner").wait_for()
     assert "In the way" in page.locator("#findings").inner_text()
-    page.get_by_text("What you know of the inputs").click()
+    assert "enter what you know of the inputs" in page.locator("#findings").inner_text()
     page.locator("#f-dims").fill("T=3")
     page.get_by_role("button", name="Clear it: after this it fits").click()
     page.locator(".run .banner h1").wait_for()

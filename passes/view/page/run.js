@@ -132,6 +132,7 @@ const check = settled(async (isLatest) => {
     return;
   }
   if (!isLatest()) return;
+  if (!found.fits && !found.fixes) document.querySelector(".facts").open = true;
   const list = (title, lines) => (lines.length ? [el("h3", {}, title), el("ul", { class: "plain" }, lines.map((one) => el("li", {}, ticks(one))))] : []);
   const after = found.left ? `after this, ${plural(found.left, "node")} will still be in the way` : "after this it fits";
   const way = found.fixes ? [el("div", { class: "line" }, code(same.line), copied(() => same.line)), button(`Clear it: ${after}`, () => start(given), { class: "button main" })] : [];
