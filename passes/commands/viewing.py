@@ -35,7 +35,7 @@ class View(Standalone):
     port: int = option(0, "The port; a free one by default.", least=0, shown=CLI, metavar="N")
     browser: bool = option(True, "Open the browser.", shown=CLI)
     time_limit: Annotated[float | None, options_of(Working)["time_limit"].help] = 600.0
-    memory_limit: Annotated[int | None, options_of(Working)["memory_limit"].help] = None
+    memory_limit: Annotated[int | None, options_of(Working)["memory_limit"].help] = 8192
 
     def run(self, say: Say = silent) -> None:
         """Serve the page until it is interrupted; `say` is told its address.

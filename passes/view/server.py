@@ -35,12 +35,13 @@ _HOST = "127.0.0.1"
 MOST_BYTES = 1 << 31
 _MOST_JSON = 1 << 20
 _LONGEST_NAME = 120
-#: Questions about a model, and what may be given with them.
+#: Questions about a model, and what is given with them; with `drawing`, what may be.
+_ALSO = {"at", "near"}
 _QUESTIONS = {
     "overview": set[str](),
     "next": {"file"},
     "answers": {"node"},
-    "drawing": {"graph", "at", "near"},
+    "drawing": {"graph"},
     "nodes": {"text"},
     "value": {"graph", "name"},
 }
@@ -98,10 +99,7 @@ class Server:
             Route("/runs/{run}/model", self._reopen, methods=["POST"]),
             Route("/runs/{run}/{file}", self._file),
         ]
-        failures: Any = {
-            PassesError: _failed,
-            HTTPException: _refused,
-        }
+        failures: Any = {PassesError: _failed, HTTPException: _refused}
         inner = Starlette(
             routes=[Mount(f"/{self.token}", routes=routes)], exception_handlers=failures
         )
@@ -169,9 +167,10 @@ class Server:
         model, question = self._model(request), request.path_params["question"]
         if question not in _QUESTIONS:
             raise HTTPException(404)
-        given = {
-            key: one for key, one in request.query_params.items() if key in _QUESTIONS[question]
-        }
+        given = dict(request.query_params)
+        also = _ALSO if question == "drawing" else set[str]()
+        if not _QUESTIONS[question] <= set(given) <= _QUESTIONS[question] | also:
+            raise HTTPException(400)
         return await self._answer(model, model.question(question, given))
 
     async def _entered(self, request: Request) -> Response:
@@ -180,14 +179,14 @@ class Server:
         try:
             text = b"".join([one async for one in _bounded(request, _MOST_JSON)])
             entered = json.loads(text)
-            command, own, strict = entered["command"], entered["options"], entered["strict"]
-            target = entered.get("target", "")
-        except (ValueError, KeyError, TypeError) as error:
+            command, own = f"{entered['command']}", dict(entered["options"])
+            target, strict = f"{entered.get('target', '')}", bool(entered["strict"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise HTTPException(400) from error
         path = f"{model.path}"
         check = check_entered(path, target, own) if command == "check" else None
         options = check or options_entered(command, own)
-        line = command_line(options, model.name, strict=bool(strict))
+        line = command_line(options, model.name, strict=strict)
         if what == "line":
             return JSONResponse({"line": line})
         if what == "check" and check is not None:
@@ -195,7 +194,7 @@ class Server:
         if what != "runs":
             raise HTTPException(404)
         # in a thread: modules are imported and a process is started
-        run = await run_in_threadpool(self.desk.start, model, options, line, strict=bool(strict))
+        run = await run_in_threadpool(self.desk.start, model, options, line, strict=strict)
         return JSONResponse({"run": run.key})
 
     async def _answer(self, model: Opened, asked: Any) -> Response:

@@ -127,6 +127,18 @@ def test_a_model_and_its_drawing(served: Served) -> None:
     assert served.get(f"models/{model}/model").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "given",
+    [[], {"command": "optimize"}, {"command": 3, "options": [1], "strict": 0}, "none"],
+)
+def test_what_no_form_sends_is_refused(given: object, served: Served) -> None:
+    model = served.upload("none")
+    assert served.post(f"models/{model}/runs", given).status_code == 400
+    assert served.get(f"models/{model}/value", graph="0").status_code == 400
+    assert served.get(f"models/{model}/overview", at="0").status_code == 400
+    assert not served.desk.runs
+
+
 @pytest.mark.slow
 def test_a_target(served: Served) -> None:
     model = served.upload(UNKNOWN_TRIPS)
