@@ -36,9 +36,8 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 def pages() -> dict[str, str]:
     """The Markdown of each page by its path in the site."""
     docs = ROOT / "docs"
-    written = (path for path in sorted(docs.rglob("*.md")) if path.parts[-2] not in _NO_PAGES)
-    found = {path.relative_to(docs).as_posix(): path for path in written}
-    found = {name: path for name, path in found.items() if not name.startswith(_NO_PAGES)}
+    written = {path.relative_to(docs): path for path in sorted(docs.rglob("*.md"))}
+    found = {one.as_posix(): path for one, path in written.items() if one.parts[0] not in _NO_PAGES}
     found |= {name: ROOT / source for source, name in OUTSIDE.items()}
     made = {
         **{name: path.read_text(encoding="utf-8") for name, path in found.items()},
@@ -53,44 +52,69 @@ def pages() -> dict[str, str]:
     return {name: _fitted(name, text) for name, text in made.items()}
 
 
-def settings() -> dict[str, Any]:
-    """The settings of `zensical.toml`, with the pages that are made in the navigation, below those
-    that lead to them."""
-    project: dict[str, Any] = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
-    below = {"rules.md": [f"rules/{name}.md" for name in rule_pages.names()]}
-    if cases_page.TABLE.exists():
-        below["opset-down.md"] = [cases_page.NAME]
-    project["nav"] = _with(below, project["nav"])
-    return project
-
-
 def write(folder: Path) -> Path:
-    """Write the pages, the assets and the settings to a folder; return the file of the settings."""
+    """Write all that the site is built of to a folder; return the file of its settings.
+
+    Raises:
+        SystemExit: The navigation lacks a page, or has one that does not exist.
+    """
+    found, nav = pages(), navigation()
+    if apart := found.keys() ^ set(_listed(nav)):
+        raise SystemExit(f"zensical.toml: pages that do not exist, or not in nav: {sorted(apart)}")
     shutil.rmtree(folder, ignore_errors=True)
-    for name, text in pages().items():
+    for name, text in found.items():
         path = folder / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs/assets", folder / "docs/assets")
     for image in (ROOT / "docs").glob("*.png"):
         shutil.copy(image, folder / "docs")
+    project = _project() | {"nav": nav}
+    project["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT)]
     file = folder / "mkdocs.yml"  # JSON is YAML; Python writes no TOML
-    file.write_text(json.dumps(settings(), indent=1), encoding="utf-8")
+    file.write_text(json.dumps(project, indent=1), encoding="utf-8")
     return file
 
 
-def _with(below: dict[str, list[str]], entries: list[Any]) -> list[Any]:
+def navigation() -> list[Any]:
+    """The navigation of `zensical.toml`; pages that are made are below those that lead to them."""
+    below: dict[str, list[Any]] = {
+        "rules.md": [{name: f"rules/{name}.md"} for name in rule_pages.names()]
+    }
+    if cases_page.TABLE.exists():
+        below["opset-down.md"] = [cases_page.NAME]
+    return _with(below, _project()["nav"])
+
+
+def _project() -> dict[str, Any]:
+    text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    project: dict[str, Any] = tomllib.loads(text)["project"]
+    return project
+
+
+def _with(below: dict[str, list[Any]], entries: list[Any]) -> list[Any]:
     """Entries of the navigation, where a page with others below it becomes a section."""
-    named = (entry if isinstance(entry, dict) else {None: entry} for entry in entries)
-    pairs = [pair for entry in named for pair in entry.items()]
     return [
-        {title: _with(below, inner)}
-        if isinstance(inner, list)
-        else {title: [inner, *below[inner]]}
-        if inner in below
-        else ({title: inner} if title else inner)
-        for title, inner in pairs
+        entry
+        if isinstance(entry, str)
+        else {
+            title: _with(below, inner)
+            if isinstance(inner, list)
+            else [inner, *below[inner]]
+            if inner in below
+            else inner
+            for title, inner in entry.items()
+        }
+        for entry in entries
     ]
+
+
+def _listed(entries: list[Any]) -> list[str]:
+    """The pages of a navigation, in order."""
+    inner = (
+        one for entry in entries for one in ([entry] if isinstance(entry, str) else entry.values())
+    )
+    return [page for one in inner for page in (_listed(one) if isinstance(one, list) else [one])]
 
 
 def _fitted(name: str, markdown: str) -> str:
