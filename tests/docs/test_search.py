@@ -1,4 +1,4 @@
-"""The search of the built site finds tasks by the words of their users, and options by their names."""
+"""The search of the site finds tasks by the words of their users, and options by their names."""
 
 from __future__ import annotations
 
