@@ -15,7 +15,8 @@ from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
 from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
-from passes.precision.narrowing import Decision, Narrowing, decide
+from passes.precision.narrowing import Decision
+from passes.precision.operands import Narrowing
 from passes.precision.seeds import Reason, Seeds
 from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
@@ -86,7 +87,7 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
         seeds.steps.update(_left_out(flow, left_out))
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
-        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        model, one = _narrowed(model, Decision(flow, change, seeds, signature_stays=stays))
         casts.append(one)
     if retyping.weights:
         stay = None
@@ -100,7 +101,7 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
         inputs_fit = Assumption.int32_inputs in options.assume
         seeds = whole_number_seeds(flow, inputs_fit=inputs_fit)
         change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
-        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
+        model, one = _narrowed(model, Decision(flow, change, seeds, signature_stays=True))
         casts.append(one)
     return model.proto, casts
 

@@ -130,10 +130,11 @@ class _Storing:
         dequantizing = signature("DequantizeLinear", self.flow.opset)
         if self.how == "int8" and dequantizing is not None:
             types |= dequantizing.inputs[1].valid
+        own = {id(one) for one in self.flow.model.constants}  # not `value_floats`
         for value in self.flow.values:
             if value.constant or self.flow.producers[value.number] is None:
                 tensor = self.flow.tensor(value)
-                if tensor is not None and tensor.data_type in types:
+                if id(tensor) in own and tensor is not None and tensor.data_type in types:
                     yield value, tensor
 
     def _form(self, value: Value, tensor: TensorProto) -> _Form | Reason:

@@ -8,7 +8,8 @@ from onnx import ModelProto, TensorProto
 
 from passes.ir.model import Model
 from passes.precision.flow import Flow
-from passes.precision.narrowing import Narrowing, decide
+from passes.precision.narrowing import Decision
+from passes.precision.operands import Narrowing
 from passes.precision.seeds import Reason, Seeds
 from passes.precision.written import Written, written
 
@@ -26,7 +27,7 @@ def cast(text: str, *kept: str, change: Narrowing = FLOAT16, stays: bool = True)
         {step.number: SEED for step in flow.steps if step.op in kept},
         {value.number: SEED for value in flow.values if value.name in kept},
     )
-    found = written(decide(flow, change, seeds, signature_stays=stays))
+    found = written(Decision(flow, change, seeds, signature_stays=stays))
     onnx.checker.check_model(found.proto, full_check=True)
     return found
 
@@ -325,7 +326,7 @@ def test_a_sparse_constant_is_cast() -> None:
     made = onnx.helper.make_attribute("sparse_value", sparse)
     model.graph.node[0].attribute.append(made)
     flow = Flow.of(Model(model))
-    found = written(decide(flow, FLOAT16, Seeds(), signature_stays=True)).proto
+    found = written(Decision(flow, FLOAT16, Seeds(), signature_stays=True)).proto
     onnx.checker.check_model(found, full_check=True)
     assert nodes(found) == [
         "x/float16 = Cast(x)",

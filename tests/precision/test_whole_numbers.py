@@ -18,15 +18,13 @@ from passes.verify.executor import Feeds
 from passes.verify.reference import ReferenceExecutor
 from tests.written import changed
 
-INT32 = RuleOptions(retyping=Retyping(int32=True))
-PROMISED = RuleOptions(retyping=Retyping(int32=True), assume=(Assumption.int32_inputs,))
-
 
 def narrowed(text: str, *, inputs_fit: bool = False) -> ModelProto:
     """A model with int32 where its numbers fit, valid and of the same inputs and outputs."""
     model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model, full_check=True)
-    made, _ = cast(Model(model), PROMISED if inputs_fit else INT32)
+    assume = (Assumption.int32_inputs,) if inputs_fit else ()
+    made, _ = cast(Model(model), RuleOptions(assume=assume, retyping=Retyping(int32=True)))
     onnx.checker.check_model(made, full_check=True)
     assert list(made.graph.input) == list(model.graph.input)
     assert list(made.graph.output) == list(model.graph.output)

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from onnx import ModelProto
+
 from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
-from passes.ir.places import is_loop
+from passes.ir.places import Key, Place, Scope, is_loop, scopes
 from passes.reports.precision import Differing, OutputError, ValueRange, Within, at
 from passes.types.signature import difference
 from passes.verify.executor import Ended, Feeds, ModelFailed, Outcome
 from passes.verify.installed import executors
-from passes.verify.within.alike import places_before
 from passes.verify.within.cases import SHORTEST, Case, Cases
 from passes.verify.within.errors import SHAPE, decisions, growing, off, sums_of, worst_of
 from passes.verify.within.rounded import EXECUTOR, Rounding, Seen
@@ -212,3 +213,28 @@ def _loads(before: Model, after: Model, case: Case, which: str) -> str:
                 return f"{error}{_NOR_THE_ORIGINAL}"
             return f"{error}"
     return ""
+
+
+def places_before(before: ModelProto, after: ModelProto) -> dict[Key, Place]:
+    """The place in `before` of each node of `after`, by its key; none of nodes in graphs that
+    differ in more than Casts and constants."""
+    outer = {scope.path: scope for scope in scopes(before)}
+    pairs = ((outer[one.path], one) for one in scopes(after) if one.path in outer)
+    return {key: place for pair in pairs for key, place in _paired(*pair)}
+
+
+def _paired(before: Scope, after: Scope) -> Iterator[tuple[Key, Place]]:
+    old, new = _nodes(before), _nodes(after)
+    if [op_of(one.node) for one in old] != [op_of(one.node) for one in new]:
+        return
+    for one, other in zip(old, new, strict=True):
+        yield (*after.key, other.index), one
+        bodies = zip(before.inner(one.index), after.inner(other.index), strict=True)
+        for inner, pair in bodies:
+            yield from _paired(inner, pair)
+
+
+def _nodes(scope: Scope) -> list[Place]:
+    """The nodes of a graph that a cast neither adds nor removes."""
+    places = (Place(node, index, scope) for index, node in enumerate(scope.owner.node))
+    return [one for one in places if op_of(one.node) not in ("Cast", "Constant")]
