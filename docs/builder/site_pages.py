@@ -29,7 +29,6 @@ OUTSIDE = {
 }
 #: Folders of `docs/` that have no pages.
 _NO_PAGES = ("builder", "examples")
-_CONSOLE = re.compile(r"^```console\n((?:(?!^```$).*\n)*?.*┏)", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -118,7 +117,7 @@ def _listed(entries: list[Any]) -> list[str]:
 
 
 def _fitted(name: str, markdown: str) -> str:
-    """A page with the links that are right in the site, and its tables marked."""
+    """A page with the links that are right in the site."""
     source = {page: path for path, page in OUTSIDE.items()}.get(name, f"docs/{name}")
 
     def mended(link: re.Match[str]) -> str:
@@ -134,6 +133,4 @@ def _fitted(name: str, markdown: str) -> str:
             return f"{text} (`{target}`)" if (ROOT / target).is_file() else link[0]
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(name) or '.')}{anchor})"
 
-    # output that is a table, whose lines must not be wrapped
-    markdown = _CONSOLE.sub(r"``` {.console .table}\n\1", functions_page.filled(markdown))
-    return _LINK.sub(mended, markdown)
+    return _LINK.sub(mended, functions_page.filled(markdown))

@@ -12,7 +12,7 @@ from passes.commands.standalone import Say, Standalone, silent
 from passes.errors import WrongUsage, nearest
 
 #: Folders of the documentation that have pages; its other pages are made when the site is built.
-_FOLDERS = ("", "tasks/")
+_FOLDERS = ("tasks/", "")
 
 
 @command("docs", short_help="Show a page of the documentation.")
@@ -49,7 +49,7 @@ class Docs(Standalone):
 
 
 def pages() -> dict[str, str]:
-    """The Markdown of each page by its name, tasks last."""
+    """The Markdown of each page by its name, tasks first."""
     installed = Path(str(resources.files("passes"))) / "docs"
     folder = installed if installed.is_dir() else Path(__file__).parents[2] / "docs"  # a checkout
     return {
