@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 import sysconfig
+import textwrap
 import tomllib
 import venv
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -24,22 +29,44 @@ MODEL = """
     g (float[2] x) => (float[2] y) { y = Neg (x) }
 """
 #: Who changes this changes what users may rely on: CHANGELOG.md says so.
-PUBLIC = [
-    *("BadModel", "BrokenRule", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
-    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Proof", "Refused", "Report"),
-    *("Result", "Site", "bisect", "cast", "check_target", "close", "compare", "convert", "expand"),
-    *("hoist", "inspect", "known_operators", "lower", "lowest_opset"),
-    *("optimize", "prove", "raise_", "register", "reroll", "run", "simplify", "stream", "unroll"),
-    "upgrade",
-]
+PUBLIC = Path(__file__).with_name("public_api.txt")
 
 
-def test_the_public_names() -> None:
-    assert sorted(passes.__all__) == sorted(dir(passes)) == PUBLIC
-    for name in PUBLIC:
-        assert getattr(passes, name) is not None
+def test_the_public_names_and_signatures(request: pytest.FixtureRequest) -> None:
+    assert sorted(passes.__all__) == sorted(dir(passes))
+    listed = "\n".join(line for name in passes.__all__ for line in described(name)) + "\n"
+    if request.config.getoption("--update-golden"):
+        PUBLIC.write_text(listed)
+    assert listed == PUBLIC.read_text()
     with pytest.raises(AttributeError, match="has no attribute 'upgrde'"):
         passes.upgrde  # noqa: B018
+
+
+def described(name: str) -> Iterator[str]:
+    """The lines of the list about a public name: how it is called, and the members of a class."""
+    public = getattr(passes, name)
+    if not isinstance(public, type):
+        yield from called(f"passes.{name}", public) if callable(public) else [f"passes.{name}"]
+        return
+    bases = ", ".join(base.__name__ for base in public.__bases__ if base is not object)
+    yield f"class passes.{name}({bases})" if bases else f"class passes.{name}"
+    own = [cls for cls in public.__mro__ if cls.__module__.startswith("passes.")]
+    if any("__init__" in vars(cls) for cls in own):
+        yield from called("    __init__", public)
+    fields = {field for cls in own for field in inspect.get_annotations(cls)}
+    for member in sorted({key for cls in own for key in vars(cls)} - fields):
+        if not member.startswith("_"):
+            found = inspect.getattr_static(public, member)
+            is_method = isinstance(found, FunctionType | classmethod | staticmethod)
+            line = f"    {member}"
+            yield from called(line, getattr(public, member)) if is_method else [line]
+
+
+def called(name: str, function: Callable[..., object]) -> list[str]:
+    """The signature of a function on lines that fit a page, without addresses of defaults."""
+    signature = re.sub(r" at 0x\w+", "", f"{inspect.signature(function)}")
+    further = " " * (len(name) - len(name.lstrip()) + 8)
+    return textwrap.wrap(f"{name}{signature}", 100, subsequent_indent=further)
 
 
 def test_a_model_is_a_path_bytes_a_proto_or_a_result(tmp_path: Path) -> None:
