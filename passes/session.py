@@ -49,7 +49,7 @@ class Result:
 
         Raises:
             TypeError: `kind` is another class.
-            BadModel: it is too large for bytes.
+            BadModel: it is too large for bytes, or has what the other package has not.
         """
         made: _T = given(self.model, kind, self.base_dir, self.held)
         return made

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 from google.protobuf.message import EncodeError
-from onnx import ModelProto, TensorProto, external_data_helper, helper
+from onnx import GraphProto, ModelProto, TensorProto, external_data_helper, helper
 
 from passes.errors import BadModel
+from passes.ir import scope as scoping
 from passes.ir.data_file import DataFile
 from passes.ir.external_data import ExternalTensor, external_tensors, is_external
 from passes.ir.protos import copied
@@ -126,8 +127,11 @@ def taken(source: object) -> tuple[ModelProto, Unnamed | None]:
             try:
                 return kind.take(source)
             except Exception as error:  # whatever the package raises
-                reason = f"{error.__cause__ or error}".strip()
-                raise BadModel(f"the {kind.name} is no valid model ({reason})") from error
+                first: BaseException = error
+                while first.__cause__ is not None:
+                    first = first.__cause__
+                reason = str(first).partition("\n")[0]
+                raise BadModel(f"the {kind.name} cannot be read ({reason})") from error
     known = ", ".join(["a path", "the bytes of a file", "ModelProto", *_NAMES])
     raise TypeError(f"a model is one of {known}, or a Result, not {type(source).__qualname__!r}")
 
@@ -138,7 +142,7 @@ def given(proto: ModelProto, kind: type, base_dir: Path | None, held: Held | Non
 
     Raises:
         TypeError: it is none of these.
-        BadModel: it is too large for bytes.
+        BadModel: it is too large for bytes, or has what the other package has not.
     """
     if kind is ModelProto or kind is bytes:
         made = _with_data(proto, base_dir)
@@ -202,6 +206,11 @@ def _has_bytes(weight: Any) -> bool:
 def _to_onnx_ir(proto: ModelProto, base_dir: Path | None, held: Held | None, _: object) -> Any:
     import onnx_ir
 
+    for _, top in scoping.owners(proto):
+        for graph in scoping.graphs_below(top):
+            if isinstance(graph, GraphProto) and graph.sparse_initializer:
+                name = graph.sparse_initializer[0].values.name
+                raise BadModel(f"onnx_ir has no sparse initializers, as {name!r} is one")
     model = onnx_ir.from_proto(proto)
     if base_dir is not None:
         onnx_ir.external_data.set_base_dir(model.graph, base_dir)

@@ -70,7 +70,7 @@ class Model:
             proto, path = taken(source)
         model = cls(proto, path)._with_short_domains()
         if path is not None:
-            check_external_data(model.proto, path)
+            check_external_data(model.proto, path.parent, model.file)
         return model
 
     def _with_short_domains(self) -> Model:
