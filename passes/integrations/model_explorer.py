@@ -26,8 +26,7 @@ _Shown = Mapping[tuple[str, str], str]
 def node_data(model: str | PathLike[str], report: Report) -> str:
     """The JSON that Model Explorer loads beside the model at a path, which a command was run on.
 
-    A loop that Model Explorer does not show, as it is in the body of a body, is told of at the node
-    around it.
+    What is done in a body that Model Explorer does not show is told of at the node around it.
 
     Raises:
         BadModel: the model cannot be read.
@@ -46,9 +45,10 @@ def node_data(model: str | PathLike[str], report: Report) -> str:
     found: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in [*report.rewrites, *report.telling]:
         place = places.get(record.path) or places.get(record.loop) or loops.get(record.value)
-        at = None if place is None else _node(place, graphs[0].id, shown)
-        if at is not None:
-            found[at[0]][at[1]].append(record)
+        around = () if place is None else (place, *place.scope.holders())
+        ids = (_ids(one, graphs[0].id, shown) for one in around)
+        if (known := next(filter(None, ids), None)) is not None:
+            found[known[0]][known[1]].append(record)
     name = f"passes {report.command}"
     data = {
         graph: GraphNodeData({node: _result(records) for node, records in nodes.items()}, name)
@@ -57,30 +57,28 @@ def node_data(model: str | PathLike[str], report: Report) -> str:
     return str(ModelNodeData(data).to_json_string(indent=2))
 
 
-def _node(place: Place, main: str, shown: _Shown) -> tuple[str, str] | None:
-    """The ids of the graph and of the node by which a place, or the one around it, is shown."""
-    holder = place.scope.holder
-    graph = _graph(place.scope, main, shown)
-    for output in place.node.output:
-        if (graph, output) in shown:
-            return graph, shown[graph, output]
-    return None if holder is None else _node(holder, main, shown)
+def _ids(place: Place, main: str, shown: _Shown) -> tuple[str, str] | None:
+    """The ids of the graph and of the node that show a place; None if no node does."""
+    graph, prefix = _inside(place.scope, main, shown)
+    for name in place.node.output:
+        for tag in (f"{prefix}{name}_if_", f"{prefix}{name}"):
+            if (graph, tag) in shown:
+                return graph, shown[graph, tag]
+    return None
 
 
-def _graph(scope: Scope, main: str, shown: _Shown) -> str:
-    """The id of the graph in which the nodes of a scope are: the branches of an If are in the one
-    around it."""
-    holder = scope.holder
-    if holder is not None:
-        around = _graph(holder.scope, main, shown)
-        if op_of(holder.node) == "If":
-            return around
-        return f"{shown.get((around, holder.node.output[0]), '')}/{scope.key[-1]}"
+def _inside(scope: Scope, main: str, shown: _Shown) -> tuple[str, str]:
+    """The id of the graph that shows the nodes of a scope, and what their names begin with: those
+    of the branches of an If are in the graph around it."""
+    if scope.holder is not None:
+        graph, node = _ids(scope.holder, main, shown) or ("", "")
+        name = f"{node}/{scope.key[-1]}"
+        return (graph, f"{name}/") if op_of(scope.holder.node) == "If" else (name, "")
     owner = scope.owner
     if not isinstance(owner, FunctionProto):
-        return main
+        return main, ""
     parts = ["[function]" + owner.domain, owner.name, *filter(None, [owner.overload])]
-    return "::".join(parts)
+    return "::".join(parts), ""
 
 
 def _result(records: Sequence[Record]) -> NodeDataResult:

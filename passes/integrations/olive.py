@@ -9,7 +9,7 @@ it, for `olive run --package-config FILE`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ from olive.passes import Pass
 from olive.passes.onnx.common import get_external_data_config, model_proto_to_olive_model
 from olive.passes.pass_config import PassConfigParam
 from onnx import ModelProto
+from pydantic import field_validator
 
-from passes.commands.pipeline import Pipeline, Step
+from passes.commands.pipeline import Pipeline
+from passes.errors import WrongUsage
 
 
 class OnnxPasses(Pass):
@@ -36,21 +38,33 @@ class OnnxPasses(Pass):
         )
         return {"steps": steps, **get_external_data_config()}
 
+    @classmethod
+    def _validators(cls) -> dict[str, Any]:
+        return {"check_steps": field_validator("steps")(_checked)}
+
     def _run_for_config(
         self, model: ONNXModelHandler, config: Any, output_model_path: str
     ) -> ONNXModelHandler:
         path = resolve_onnx_path(output_model_path, Path(model.model_path).name)
-        made = Pipeline([_step(one) for one in config.steps]).run(model.model_path)
+        made = _pipeline(config.steps).run(model.model_path)
         return model_proto_to_olive_model(made.to(ModelProto), path, config)
 
 
-def _step(step: str | Mapping[str, Any]) -> Step:
-    """A step of a pipeline as a configuration spells it."""
-    if isinstance(step, str):
-        return step
-    if "command" not in step:
-        raise ValueError(f"the step {step!r} names no command")
-    return step["command"], {name: one for name, one in step.items() if name != "command"}
+def _pipeline(steps: Sequence[str | Mapping[str, Any]]) -> Pipeline:
+    """The pipeline of steps as a configuration spells them. Raises what `Pipeline` raises."""
+    named = [{"command": one} if isinstance(one, str) else dict(one) for one in steps]
+    if missing := [one for one in named if "command" not in one]:
+        raise ValueError(f"the step {missing[0]!r} names no command")
+    return Pipeline([(one.pop("command"), one) for one in named])
+
+
+def _checked(steps: Sequence[str | Mapping[str, Any]]) -> Sequence[str | Mapping[str, Any]]:
+    """The steps. Raises ValueError, which Olive shows before it runs anything: they are wrong."""
+    try:
+        _pipeline(steps)
+    except (WrongUsage, TypeError) as error:
+        raise ValueError(f"{error}") from error
+    return steps
 
 
 def package_config() -> dict[str, Any]:

@@ -39,6 +39,11 @@ def model() -> ModelProto:
     return made
 
 
+def agree(before: Any, after: Any) -> bool:
+    """Return whether models agree in the reference executor."""
+    return passes.compare(before, after, executor="reference").verdict == "verified"
+
+
 @pytest.fixture
 def into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """All weights in memory are so many, and so large, that a file has their data."""
@@ -55,40 +60,40 @@ def surgeon(made: ModelProto) -> gs.Graph:
 
 def test_a_graph_of_graphsurgeon_is_taken_and_given_back() -> None:
     graph = surgeon(model())
-    result = passes.upgrade(graph, opset=21)
+    result = passes.upgrade(graph, opset=21, verify=False)
     back = result.to(gs.Graph)
     assert (back.opset, graph.opset) == (21, 17)
-    assert passes.compare(graph, back).verdict == "verified"
+    assert agree(graph, back)
 
 
 @pytest.mark.usefixtures("into_a_file")
 def test_large_weights_of_graphsurgeon_are_the_same_arrays() -> None:
     graph = surgeon(model())
-    result = passes.upgrade(graph, opset=21)
+    result = passes.upgrade(graph, opset=21, verify=False)
     back = result.to(gs.Graph)
     assert back.tensors()["v"].values is graph.tensors()["v"].values
-    assert passes.compare(model(), gs.export_onnx(back)).verdict == "verified"
+    assert agree(model(), gs.export_onnx(back))
 
 
 @pytest.mark.usefixtures("into_a_file")
 def test_lazy_values_of_graphsurgeon_stay_lazy() -> None:
     graph = gs.import_onnx(model())
     values = graph.tensors()["v"]._values
-    back = passes.upgrade(graph, opset=21).to(gs.Graph)
+    back = passes.upgrade(graph, opset=21, verify=False).to(gs.Graph)
     assert back.tensors()["v"]._values is values
     assert isinstance(values, gs.ir.tensor.LazyValues)
 
 
 @pytest.mark.usefixtures("into_a_file")
 def test_an_outcome_with_its_weights_in_a_file_has_them_in_every_kind(tmp_path: Path) -> None:
-    result = passes.upgrade(surgeon(model()), opset=21)
+    result = passes.upgrade(surgeon(model()), opset=21, verify=False)
     assert result.base_dir is not None
     assert {one.data_location for one in result.model.graph.initializer} == {
         onnx.TensorProto.EXTERNAL
     }
     for whole in (result.to(ModelProto), onnx.load_from_string(result.to(bytes))):
         assert {one.data_location for one in whole.graph.initializer} == {onnx.TensorProto.DEFAULT}
-        assert passes.compare(model(), whole).verdict == "verified"
+        assert agree(model(), whole)
     saved = result.save(tmp_path / "made.onnx")
     folder = result.base_dir
     again = passes.simplify(result)
@@ -96,15 +101,15 @@ def test_an_outcome_with_its_weights_in_a_file_has_them_in_every_kind(tmp_path: 
     assert folder.exists(), "the next result needs its weights"
     del again
     assert not folder.exists()
-    assert passes.compare(model(), saved).verdict == "verified"
+    assert agree(model(), saved)
 
 
 def test_external_data_is_mapped_in_a_graph_of_graphsurgeon(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
-    back = passes.upgrade(path, opset=21).to(gs.Graph)
+    back = passes.upgrade(path, opset=21, verify=False).to(gs.Graph)
     np.testing.assert_array_equal(back.tensors()["v"].values, WEIGHT.T @ WEIGHT)
-    assert passes.compare(path, back).verdict == "verified"
+    assert agree(path, back)
 
 
 def test_a_graph_that_graphsurgeon_cannot_write_is_refused_in_a_sentence() -> None:
@@ -146,27 +151,27 @@ class TestOnnxIr:
 
     def test_a_model_is_taken_and_given_back(self) -> None:
         read = self.given(model())
-        back = passes.upgrade(read, opset=21).to(type(read))
+        back = passes.upgrade(read, opset=21, verify=False).to(type(read))
         assert (back.opset_imports, read.opset_imports) == ({"": 21}, {"": 17})
-        assert passes.compare(read, back).verdict == "verified"
+        assert agree(read, back)
 
     @pytest.mark.usefixtures("into_a_file")
     def test_large_weights_are_the_same_tensors(self) -> None:
         read = self.given(model())
         weight = read.graph.initializers["w"].const_value
-        back = passes.upgrade(read, opset=21).to(type(read))
+        back = passes.upgrade(read, opset=21, verify=False).to(type(read))
         assert back.graph.initializers["w"].const_value is weight
         assert read.graph.initializers["w"].const_value is weight
-        assert passes.compare(model(), back).verdict == "verified"
+        assert agree(model(), back)
 
     def test_external_tensors_keep_their_path(self, tmp_path: Path) -> None:
         onnx_ir = pytest.importorskip("onnx_ir")
         path = tmp_path / "model.onnx"
         onnx.save(model(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
-        back = passes.upgrade(onnx_ir.load(path), opset=21).to(onnx_ir.Model)
+        back = passes.upgrade(onnx_ir.load(path), opset=21, verify=False).to(onnx_ir.Model)
         weight = back.graph.initializers["w"].const_value
         assert Path(weight.path) == tmp_path / "w.bin"
-        assert passes.compare(path, back).verdict == "verified"
+        assert agree(path, back)
 
     def test_external_tensors_of_two_folders_are_both_read(self, tmp_path: Path) -> None:
         onnx_ir = pytest.importorskip("onnx_ir")
@@ -179,8 +184,8 @@ class TestOnnxIr:
                 [value.const_value], folder, "data.bin"
             )
             value.const_value = tensor
-        result = passes.upgrade(read, opset=21)
-        assert passes.compare(model(), result).verdict == "verified"
+        result = passes.upgrade(read, opset=21, verify=False)
+        assert agree(model(), result)
         weight = result.to(onnx_ir.Model).graph.initializers["w"].const_value
         assert Path(weight.path) == tmp_path / "w" / "data.bin"
 
@@ -203,4 +208,4 @@ class TestOnnxIr:
         result = passes.simplify(made)
         with pytest.raises(passes.BadModel, match="no sparse initializers, as 'w' is one"):
             result.to(onnx_ir.Model)
-        assert passes.compare(made, result.to(gs.Graph)).verdict == "verified"
+        assert agree(made, result.to(gs.Graph))
