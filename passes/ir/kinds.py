@@ -44,14 +44,12 @@ class OfGraphSurgeon(Protocol):
     """An `onnx_graphsurgeon.Graph`."""
 
     nodes: Any
-    import_domains: Any
 
 
 class OfTorch(Protocol):
     """A `torch.onnx.ONNXProgram`."""
 
     model: Any
-    exported_program: Any
 
 
 #: A model of another package.
