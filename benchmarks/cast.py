@@ -19,28 +19,34 @@ import onnx
 from onnx import ModelProto
 
 import passes
-from benchmarks.harness import Bench
-from benchmarks.loops_of_floats import LENGTHS, STORED, Case, exported, golden
+from benchmarks.harness import Aim, Bench, Side
+from benchmarks.loops_of_floats import LENGTHS, STORED, Case, Fed, exported, golden
+from benchmarks.models import nested
 from benchmarks.peers import CASTS, Failed, cast_by
 from benchmarks.rounded import rounded
 from passes.errors import PassesError
+from passes.ir import scope as scoping
 from passes.verify.executor import Ended, Value
 from passes.verify.installed import OnnxRuntimeExecutor
+from tests.precision.recurrences import MODELS, feeds_of
 
 _OURS = "passes cast"
 #: Seconds for one run.
 _SECONDS = 60
+_NODES, _SOON = 20, Aim(seconds=5)
 _BOUNDS = (1e-3, 1e-2)
+#: Those of recurrences.
+_ITERATIONS = 4096
+_TOTALS = ("pass the full check", "run in onnxruntime", "within 1e-3", "within 1e-2")
+_DRIFTS = ("recurrence", "form", "float16, all half", "float16", "bfloat16")
 _PAGE = """# Errors of exported models in float16
 
 Made by `python -m benchmarks.cast docs/precision-table.md`, with {versions}.
 
-{models} models of TensorFlow, PyTorch, JAX, scikit-learn and onnxscript (`golden_models/exported`), each
-at the newest opset at which it is stored: all that have floats in a loop or a branch. Inputs and
-outputs keep their types. {broken} of them does not pass the check as it is exported.
+{models} models of TensorFlow, PyTorch, JAX, scikit-learn and onnxscript (`golden_models/exported`),
+each at the newest opset at which it is stored: all that have floats in a loop or a branch. Inputs
+and outputs keep their types. {broken} of them does not pass the check as it is exported.
 
-| converter | pass the full check | run in onnxruntime | within 1e-3 | within 1e-2 |
-|---|---|---|---|---|
 {counts}
 
 An error is the largest difference over the largest element before, of the worst output, of three
@@ -50,25 +56,27 @@ error of all is shown. Every node rounds its result, and products are summed in 
 (`benchmarks/rounded.py`), which onnxruntime runs without optimizations. "5 differ" counts elements
 of discrete outputs; such a model is within no bound. "not measured": onnx infers no types of it.
 
-{table}
+{errors}
+
+## Recurrences over {length:,} iterations
+
+Errors that grow with the length if all is half (`--half '*'`), and those by default.
+
+{drifts}
 """
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a converter made of a model: whether it passes onnx's full check, whether onnxruntime
-    loads and runs it, and else why not; the largest errors of all outputs by the number of
+    """What a converter made of a model: why it does not pass onnx's full check, does not run in
+    onnxruntime, or cannot be measured; the largest errors of all outputs by the number of
     iterations, and how many elements of discrete outputs differ."""
 
     invalid: str = ""
     unusable: str = ""
+    unmeasured: str = ""
     errors: Mapping[str, float] = field(default_factory=dict)
     differing: int = 0
-
-    @property
-    def loads(self) -> bool:
-        """Whether it is valid and onnxruntime runs it."""
-        return not self.invalid and not self.unusable
 
     @property
     def error(self) -> float:
@@ -89,10 +97,30 @@ def measure(bench: Bench) -> None:
     if importlib.util.find_spec("onnxruntime") is None:
         bench.note("onnxruntime is not installed")
         return
+    loops = 10 if bench.quick else 1000
+    model = _loops(loops)
+    ours = Side("cast", lambda: passes.cast(model, to="float16", verify=False))
+    theirs = Side("infer_shapes", lambda: onnx.shape_inference.infer_shapes(model))
+    bench.compare(f"{loops} Loops of {_NODES} nodes", ours, theirs, aim=_SOON, runs=3)
     for title, cases in (("exported", exported), ("golden", golden)):
         found = measured(list(cases(quick=bench.quick)))
         for line in totals(found):
             bench.note(f"{title}: {line}")
+    for name, form, (halves, *kept) in drifts(64 if bench.quick else _ITERATIONS):
+        said = (
+            f"{kept[0]:.0e} in float16, {kept[1]:.0e} in bfloat16, {halves:.0e} if all is float16"
+        )
+        bench.note(f"{name} as a {form}: {said}")
+
+
+def _loops(count: int) -> ModelProto:
+    """A chain of Loops with states that are half by default, for they saturate."""
+    model = nested(count, nodes=_NODES, changing=0, opset=17)
+    for node in (inner for loop in model.graph.node for inner in scoping.inner_nodes(loop)):
+        if node.op_type == "LeakyRelu":
+            node.op_type = "Tanh"
+            del node.attribute[:]
+    return model
 
 
 def measured(cases: Sequence[Case]) -> list[Measured]:
@@ -128,28 +156,35 @@ def _judged(
 ) -> Outcome:
     """The outcome of a converter: `usual` has to run it, `plain` runs what rounds as it should."""
     if isinstance(made, Exception):
-        return Outcome(str(made), str(made))
+        return Outcome(f"{made}", f"{made}")
     invalid = _invalid(made)
     try:
         usual.run(made, case.fed[0].feeds, timeout=_SECONDS)
     except Ended as error:
         return Outcome(invalid, _line(error))
-    errors, differing = dict[str, float](), 0
     try:
-        narrow = rounded(made)
-    except Exception as error:  # onnx infers no types of an invalid model
-        return Outcome(invalid, f"not measured: {_line(error)}")
+        return Outcome(invalid, "", "", *_errors(case, rounded(made), plain))
+    except Exception as error:  # onnx infers no types of an invalid model, which may not run
+        return Outcome(invalid, "", _line(error))
+
+
+def _errors(
+    case: Case, narrow: ModelProto, plain: OnnxRuntimeExecutor
+) -> tuple[dict[str, float], int]:
+    """The largest errors by length, and the number of discrete elements that differ.
+
+    Raises:
+        Ended: a model does not run.
+    """
+    errors, differing = dict[str, float](), 0
     for fed in case.fed:
-        try:
-            before = plain.run(case.model, fed.feeds, timeout=_SECONDS).outputs
-            after = plain.run(narrow, fed.feeds, timeout=_SECONDS).outputs
-        except Ended as error:
-            return Outcome(invalid, f"not measured: {_line(error)}", errors, differing)
+        before = plain.run(case.model, fed.feeds, timeout=_SECONDS).outputs
+        after = plain.run(narrow, fed.feeds, timeout=_SECONDS).outputs
         for name, value in before.items():
             error, different = _error(value, after[name])
             errors[fed.length] = max(errors.get(fed.length, 0.0), error)
             differing += different
-    return Outcome(invalid, "", errors, differing)
+    return errors, differing
 
 
 def _invalid(model: ModelProto) -> str:
@@ -196,36 +231,56 @@ def totals(found: Sequence[Measured]) -> Iterator[str]:
         yield f"{name}: of {len(found)} models {', '.join(said)}"
 
 
+def drifts(length: int) -> Iterator[tuple[str, str, list[float]]]:
+    """Recurrences as Scans and as Loops, with the error of a model that is float16 altogether, and
+    those by default, in float16 and in bfloat16."""
+    with OnnxRuntimeExecutor(optimize=False) as plain:
+        for name, text in MODELS.items():
+            scan = onnx.parser.parse_model(text)
+            fed = Fed(f"{length:,}", feeds_of(scan, length))
+            for form in ("Scan", "Loop"):
+                model = scan if form == "Scan" else passes.lower(scan, verify=False).model
+                found = []
+                for options in (
+                    {"to": "float16", "half": ("*",)}, {"to": "float16"}, {"to": "bfloat16"}
+                ):  # fmt: skip
+                    made = passes.cast(model, verify=False, **options).model
+                    found.append(_errors(Case(name, model, [fed]), rounded(made), plain)[0])
+                yield name, form, [errors[fed.length] for errors in found]
+
+
 def document(found: Sequence[Measured]) -> str:
     """The table of all models, in Markdown."""
     broken = sum(bool(_invalid(one.case.model)) for one in found)
     versions = ", ".join(
         f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "onnxconverter-common")
     )
-    head = [
-        "model",
-        *(f"at {count:,}" for count in LENGTHS),
-        STORED,
-        *(f"`{name}`" for name in CASTS),
-    ]
-    rows = [
+    lengths = [f"{count:,}" for count in LENGTHS]
+    head = ["model", *(f"at {length}" for length in lengths), STORED, *map("`{}`".format, CASTS)]
+    errors = [
         [
             one.case.name,
-            *(_cell(one.outcomes[_OURS], f"{count:,}") for count in LENGTHS),
-            _cell(one.outcomes[_OURS], STORED),
+            *(_cell(one.outcomes[_OURS], length) for length in (*lengths, STORED)),
             *(_cell(one.outcomes[name]) for name in CASTS),
         ]
         for one in found
     ]
-    lines = [head, ["---"] * len(head), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    counts = "\n".join(
-        f"| `{name}` | {' | '.join(str(count) for count in _counts(found, name))} |"
-        for name in (_OURS, *CASTS)
-    )
+    grown = [[name, form, *map(_shown, drifted)] for name, form, drifted in drifts(_ITERATIONS)]
+    counts = [[f"`{name}`", *map(str, _counts(found, name))] for name in (_OURS, *CASTS)]
     return _PAGE.format(
-        versions=versions, table=table, counts=counts, models=len(found), broken=broken
+        versions=versions,
+        models=len(found),
+        broken=broken,
+        counts=_table(["converter", *_TOTALS], counts),
+        errors=_table(head, errors),
+        length=_ITERATIONS,
+        drifts=_table(_DRIFTS, grown),
     )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
 def _counts(found: Sequence[Measured], name: str) -> list[int]:
@@ -239,18 +294,16 @@ def _counts(found: Sequence[Measured], name: str) -> list[int]:
 
 def _cell(outcome: Outcome, length: str | None = None) -> str:
     """The error at a length, the largest one without it; or why there is none."""
-    if outcome.unusable:
-        return "-" if length else "does not run" if not outcome.errors else "not measured"
+    if outcome.unusable or outcome.unmeasured:
+        return "does not run" if outcome.unusable else "not measured"
     error = outcome.error if length is None else outcome.errors.get(length)
     if outcome.differing and length is None:
         return f"{outcome.differing} differ"
-    return (
-        ""
-        if error is None
-        else f"{error:.0e}".replace("0e+00", "0")
-        if isfinite(error)
-        else "infinite"
-    )
+    return "" if error is None else _shown(error)
+
+
+def _shown(error: float) -> str:
+    return "infinite" if not isfinite(error) else f"{error:.0e}" if error else "0"
 
 
 def main() -> None:

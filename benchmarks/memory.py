@@ -1,5 +1,6 @@
 """Peak memory of converting a model from file to file, against onnx's own converter; of taking one
-with 3 GB of external weights to an older opset; and of doing so verified, against one run.
+with 3 GB of external weights to an older opset; of doing so verified, against one run; and of
+storing 1 GB of weights in fewer bits.
 
 Each side is a process of its own; its peak is what the system says of it when it ends, or, where it
 starts others, what they take together while they run, shared pages counted once.
@@ -28,6 +29,11 @@ _THEIRS = (
 _DOWN = (
     "import runpy, sys; "
     "sys.argv[1:] = ['convert', {0!r}, '--opset', '12', '--no-verify', '--force', '-o', {1!r}]; "
+    "runpy.run_module('passes', run_name='__main__')"
+)
+_CAST = (
+    "import runpy, sys; "
+    "sys.argv[1:] = ['cast', {{0!r}}, {!r}, {!r}, '--no-verify', '--force', '-o', {{1!r}}]; "
     "runpy.run_module('passes', run_name='__main__')"
 )
 _VERIFIED = "import passes; passes.convert({0!r}, opset=13, verify_budget=20)"
@@ -63,6 +69,14 @@ def measure(bench: Bench) -> None:
         bench.note(
             f"17 -> 12, {weights * _BLOCK >> 20} MB of external weights: {peak / 1024:.0f} MB"
         )
+        count = 1 if bench.quick else 16
+        onnx.save(products_of(count), before, save_as_external_data=True, location="products")
+        for option in ("--to", "float16"), ("--weights", "float16"), ("--weights", "int8"):
+            peak = peak_memory(_CAST.format(*option), before, after)
+            bench.note(
+                f"cast {' '.join(option)}, {count << 6} MB of external weights: peak memory "
+                f"{peak / (count << 16):.2f}x of them ({peak / 1024:.0f} MB)"
+            )
         count = 1 if bench.quick else 8
         for where, external in ("external weights", True), ("weights in the model", False):
             onnx.save(

@@ -51,7 +51,7 @@ def _round(graph: GraphProto, around: Mapping[str, TypeProto], names: Names) -> 
     for one in graph.initializer:
         types[one.name] = helper.make_tensor_type_proto(one.data_type, one.dims)
     kinds = {name: _kind(type_) for name, type_ in types.items()}
-    nodes = []
+    nodes: list[NodeProto] = []
     for node in graph.node:
         for _, body in subgraphs(node):
             _round(body, types, names)

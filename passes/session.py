@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from passes.binding.bound import Bound
 from passes.check import Survey, check, load_checked
-from passes.choices import Proving, RuleOptions, Verifying
+from passes.choices import Proving, RuleOptions, Signature, Verifying
 from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
 from passes.errors import NotProduced, WrongUsage
 from passes.ir.kinds import Foreign, Held, Unnamed, given
@@ -173,15 +173,17 @@ class Session:
         return replace(results[-1], report=Report.joined([one.report for one in results]))
 
     def _parts(self) -> Iterator[Session]:
-        """Sessions that run one after the other: each but the last one ends with a cast. What binds
-        or describes inputs is of the first one."""
+        """Sessions that run one after the other: each but the last one ends with a cast. The first
+        one binds inputs; those that are given have the types that they have before a cast."""
         part, passes = self, list[Pass]()
         for number, one in enumerate(self.passes, 1):
             passes.append(one)
             if one.casts or number == len(self.passes):
                 yield replace(part, passes=passes)
-                how = self.verifying and replace(self.verifying, inputs=None)
-                part, passes = replace(part, dims={}, verifying=how), []
+                part, passes = replace(part, dims={}), []
+                retyping = one.options.retyping
+                if part.verifying and retyping and retyping.io == Signature.cast:
+                    part = replace(part, verifying=replace(part.verifying, inputs=None))
 
     def _run(
         self, original: Model, survey: Survey, options: Sequence[RuleOptions], started: float

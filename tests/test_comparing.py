@@ -47,3 +47,19 @@ def test_an_error_that_the_caller_allows() -> None:
 def test_an_invalid_model() -> None:
     with pytest.raises(passes.BadModel, match="'no' is defined nowhere"):
         passes.compare(as_model(NEGATED), as_model(changed(NEGATED, {"(x) }": "(no) }"})))
+
+
+def test_models_that_are_equal_within_an_error() -> None:
+    near = changed(
+        NEGATED,
+        {"y = Neg (x)": "h = Cast <to = 10> (x) n = Neg (h) y = Cast <to = 1> (n)"},
+    )
+    sides = as_model(NEGATED), as_model(near)
+    wide, narrow = (passes.compare(*sides, within=e, executor="reference") for e in (1e-2, 1e-5))
+    assert (wide.verdict, narrow.verdict) == ("within", "mismatch")
+    assert narrow.reason.startswith("not within 1e-05: the error of 'y' is ")
+
+
+def test_one_thing_is_asked_of_floats() -> None:
+    with pytest.raises(ValueError, match="within cannot be combined with"):
+        passes.compare(as_model(NEGATED), as_model(NEGATED), within=1e-2, exact=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -12,16 +13,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from google.protobuf.message import EncodeError
+from google.protobuf.message import EncodeError, Message
 from onnx import ModelProto, serialization
 
 from passes.errors import BadModel, PassesError
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
-from passes.ir.protos import copied
+from passes.ir.protos import copied, copy_fields
 
 Progress = Callable[[str], None]
 
+_HEAVY = 1 << 24  # elements of weights that are written one by one
+_MOST = (1 << 31) - 1  # bytes that protobuf reads
 _LOCATION = b"location"
 """Contained in every file that refers to external data, in any format."""
 
@@ -79,9 +82,9 @@ def save(
     stale = _own_copies(path)
     copied: list[Path] = []
     try:
-        data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
+        moved = _with_data_beside(model, path, base_dir, copied, progress)
         with replacing(path) as out:
-            out.write(data)
+            out.writelines(_serialized(moved, path))
     except BaseException as error:  # an interrupt leaves no copies behind, either
         for file in copied:
             file.unlink(missing_ok=True)
@@ -111,12 +114,58 @@ def _own_copies(path: Path) -> set[Path]:
     return {path.parent / name for name in names if ours.match(name)}
 
 
-def _serialized(model: ModelProto, path: Path) -> bytes:
+def _serialized(model: ModelProto, path: Path) -> Iterator[bytes]:
+    """Yield the parts of a file, in order."""
     name = serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
+    elements = sum(math.prod(weight.dims) for weight in model.graph.initializer)
+    if name == "protobuf" and elements > _HEAVY:
+        yield from in_parts(model)
+        return
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The onnxtxt format is experimental")
         data = serialization.registry.get(name).serialize_proto(model)
-    return data if isinstance(data, bytes) else data.encode()
+    yield data if isinstance(data, bytes) else data.encode()
+
+
+def in_parts(model: ModelProto) -> Iterator[bytes]:
+    """Yield the bytes of a model, one weight of the main graph at a time: protobuf would take
+    twice the size of the model to make them at once."""
+    (before, after), (head, tail) = _around(model, "graph"), _around(model.graph, "initializer")
+    weights = model.graph.initializer
+    headers = [_header(model.graph, "initializer", weight.ByteSize()) for weight in weights]
+    size = sum(map(len, [head, tail, *headers])) + sum(weight.ByteSize() for weight in weights)
+    graph = _header(model, "graph", size)
+    if sum(map(len, [before, graph, after])) + size > _MOST:
+        raise EncodeError("a model of more than 2 GiB")
+    yield from (before, graph, head)
+    for header, weight in zip(headers, weights, strict=True):
+        yield header
+        yield weight.SerializeToString()
+    yield from (tail, after)
+
+
+def _around(message: Message, name: str) -> tuple[bytes, bytes]:
+    """What is serialized before a field of a message, and after it: protobuf orders the fields."""
+    numbers = {field.number: field.name for field in message.DESCRIPTOR.fields}
+    names = [numbers[number] for number in sorted(numbers)]
+    parts = []
+    for without in (names[names.index(name) :], names[: names.index(name) + 1]):
+        part = type(message)()
+        copy_fields(message, part, without)
+        parts.append(part.SerializeToString())
+    return parts[0], parts[1]
+
+
+def _header(message: Message, name: str, size: int) -> bytes:
+    """What protobuf writes before a field that is a message of so many bytes."""
+    number = message.DESCRIPTOR.fields_by_name[name].number
+    return bytes([number << 3 | 2]) + _varint(size)
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first, with a bit that tells whether more follow."""
+    more = number >> 7
+    return bytes([number & 127 | 128]) + _varint(more) if more else bytes([number])
 
 
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from passes.verify.executor import CannotRun, Ended, Executor, Feeds
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lengths import length_of, taken, trip_counts
-from passes.verify.inputs.plans import Plan
 from passes.verify.installed import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.runtimes.executors import UnknownRuntime, modules
@@ -128,9 +127,7 @@ def _fed(
         if OnnxRuntimeExecutor.available():
             executor = stack.enter_context(OnnxRuntimeExecutor())
         for sizes in points:
-            places = tuple((place, sizes[name]) for place, name in enumerate(drawer.symbols()))
-            plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
-            drawer, feeds, _ = taken(model, drawer, plan, executor)
+            drawer, feeds, _ = taken(model, drawer, sizes, executor)
             yield feeds
 
 

@@ -30,7 +30,6 @@ NOTHING: Interval = (math.inf, -math.inf)
 SIZE = (0, (1 << 31) - (1 << 16))
 _FALSE, _TRUE, _OPEN = (0, 0), (1, 1), (0, 1)
 _MOST_FLOATS = 64  # weights are not read
-_MOST_BITS = 128  # of a power
 
 
 class Unbounded(Exception):
@@ -97,6 +96,15 @@ _CHOOSING: Mapping[str, Sequence[int]] = {
 }
 #: Those that fill up with zeros.
 _FILLING = ("CenterCropPad", "Pad", "Trilu")
+#: The interval of an operator of one operand, from the ends of that.
+_BY_ENDS: Mapping[str, Callable[[float, float], Interval]] = {
+    "Abs": lambda low, high: (max(low, -high, 0), max(-low, high)),
+    **dict.fromkeys(("Ceil", "Floor", "Round"), lambda a, b: (math.floor(a), math.ceil(b))),
+    "Neg": lambda low, high: (-high, -low),
+    "Not": lambda low, high: (1 - high, 1 - low),
+    "Relu": lambda low, high: (max(low, 0), max(high, 0)),
+    "Sign": lambda low, high: ((low > 0) - (low < 0), (high > 0) - (high < 0)),
+}
 #: The interval of the first output of an operator.
 _FOLLOWED: Registry[Callable[[Bounded], Interval]] = Registry()
 
@@ -224,6 +232,11 @@ def _cast(read: Bounded) -> Interval:
 # -- element by element ---------------------------------------------------------------------------
 
 
+@_FOLLOWED.enter(*_BY_ENDS)
+def _by_ends(read: Bounded) -> Interval:
+    return _BY_ENDS[op_of(read.node)](*read.of(0))
+
+
 @_FOLLOWED.enter("Add", "Sum")
 def _sum(read: Bounded) -> Interval:
     return sum(low for low, _ in read.all), sum(high for _, high in read.all)
@@ -271,45 +284,6 @@ def _remainder(read: Bounded) -> Interval:
     return min(0, least + 1), max(0, most - 1) if low < 0 else max(0, min(high, most - 1))
 
 
-@_FOLLOWED.enter("Pow")
-def _power(read: Bounded) -> Interval:
-    (low, high), (least, most) = read.all
-    whole = all(isinstance(end, int) for end in (low, high, least, most))
-    if not whole or low < 0 or least < 0 or most * int(high).bit_length() > _MOST_BITS:
-        raise Unbounded
-    return min(low**least, low**most), max(high**most, 1)
-
-
-@_FOLLOWED.enter("Neg")
-def _negative(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return -high, -low
-
-
-@_FOLLOWED.enter("Abs")
-def _absolute(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return max(low, -high, 0), max(-low, high)
-
-
-@_FOLLOWED.enter("Sign")
-def _sign(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return (low > 0) - (low < 0), (high > 0) - (high < 0)
-
-
-@_FOLLOWED.enter("Relu")
-def _positive(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return max(low, 0), max(high, 0)
-
-
-@_FOLLOWED.enter("Ceil", "Floor", "Round")
-def _whole(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return float(math.floor(low)), float(math.ceil(high))
-
-
 @_FOLLOWED.enter("Max", "Or")
 def _largest(read: Bounded) -> Interval:
     return max(low for low, _ in read.all), max(high for _, high in read.all)
@@ -348,21 +322,6 @@ def _compared(read: Bounded) -> Interval:
     return _OPEN if len(holds) != 1 else _TRUE if True in holds else _FALSE
 
 
-@_FOLLOWED.enter("Not")
-def _not(read: Bounded) -> Interval:
-    low, high = read.of(0)
-    return 1 - high, 1 - low
-
-
-@_FOLLOWED.enter("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
-def _bits(read: Bounded) -> Interval:
-    """As many bits as the operands have."""
-    ends = [int(end) for interval in read.all for end in interval]
-    most = max(end.bit_length() for end in ends)
-    stays = min(ends) >= 0 and op_of(read.node) != "BitwiseNot"
-    return 0 if stays else -(1 << most), (1 << most) - 1
-
-
 # -- generators and reductions --------------------------------------------------------------------
 
 
@@ -384,19 +343,12 @@ def _fill(read: Bounded) -> Interval:
     return found
 
 
-@_FOLLOWED.enter("EyeLike")
-def _eye(read: Bounded) -> Interval:
-    return _OPEN
-
-
-@_FOLLOWED.enter("CumSum", "ReduceSum", "ReduceMean", "ReduceL1")
+@_FOLLOWED.enter("CumSum", "ReduceSum", "ReduceMean")
 def _total(read: Bounded) -> Interval:
     """As much as all elements, or none; of a mean, what it adds up."""
     if read.is_float:
         raise Unbounded
     low, high = read.of(0)
-    if op_of(read.node) == "ReduceL1":
-        low, high = 0, max(-low, high)
     sizes = read.along_axes("axis" if op_of(read.node) == "CumSum" else "axes")
     count = max(1, min(math.prod(sizes), SIZE[1]))
     return count * min(low, 0), count * max(high, 0)

@@ -11,7 +11,7 @@ An operator that is not listed there is assumed to have all kernels that it need
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -25,7 +25,6 @@ from passes.ir.scope import Owner
 from passes.operators.table import where
 
 _NAMES = {name.lower(): number for name, number in TensorProto.DataType.items()}
-_TYPES = {f"tensor({name})": number for name, number in _NAMES.items()}
 
 #: For each type one that holds all its values: a Cast there and back changes only the
 #: payload of a NaN. Conversion between the 64-bit integers keeps the bits. The smallest number
@@ -77,8 +76,9 @@ _KEEP_BITS = frozenset({"Add", "Mul", "Sub"})
 
 @dataclass(frozen=True)
 class Formal:
-    """An input or output of an operator: its type variable, the valid types, and those for which
-    some release of onnxruntime, or every release, lacks a kernel."""
+    """An input or output of an operator: its type variable, the valid types, also of tensors in
+    sequences and optionals, and those for which some release of onnxruntime, or every release,
+    lacks a kernel."""
 
     variable: str
     valid: frozenset[int]
@@ -114,16 +114,14 @@ def signature(op_type: str, opset: int) -> Signature | None:
         return None
     schema = defs.get_schema(op_type, opset)
     allowed = {
-        constraint.type_param_str: frozenset(
-            _TYPES[name] for name in constraint.allowed_type_strs if name in _TYPES
-        )
+        constraint.type_param_str: _elements(constraint.allowed_type_strs)
         for constraint in schema.type_constraints
     }
     lacked = _lacked().get(op_type, {}).get(str(schema.since_version), {})
 
     def formal(parameter: defs.OpSchema.FormalParameter) -> Formal:
         variable = parameter.type_str
-        valid = allowed.get(variable, frozenset(filter(None, [_TYPES.get(variable)])))
+        valid = allowed.get(variable, _elements([variable]))
         names = [name.partition("@") for name in lacked.get(variable, "").split()]
         always = (_NAMES[name] for name, _, last in names if not last)
         return Formal(
@@ -131,6 +129,12 @@ def signature(op_type: str, opset: int) -> Signature | None:
         )
 
     return Signature(tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs)))
+
+
+def _elements(types: Iterable[str]) -> frozenset[int]:
+    """The element types in types as schemas spell them: `tensor(float)`, `seq(tensor(float))`."""
+    names = (name.rpartition("(")[2].rstrip(")") for name in types)
+    return frozenset(_NAMES[name] for name in names if name in _NAMES)
 
 
 @cache

@@ -9,13 +9,15 @@ from dataclasses import replace
 from onnx import ModelProto, TensorProto
 
 from passes.choices import Assumption, Half, Retyping, RuleOptions, Signature
+from passes.engine.outcome import LeftOut
 from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
 from passes.precision.defaults import float_seeds
 from passes.precision.flow import Flow, Step
-from passes.precision.narrowing import Decision, Narrowing, decide
-from passes.precision.seeds import Reason
+from passes.precision.narrowing import Decision
+from passes.precision.operands import Narrowing
+from passes.precision.seeds import Reason, Seeds
 from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
@@ -82,16 +84,16 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
             )
         flow = Flow.of(model)
         seeds = float_seeds(flow, half, retyping.keep, retyping.half)
-        for step in flow.steps if left_out else ():
-            why = left_out.get(("cast", flow.place(step).path))
-            if why is not None:
-                seeds.steps[step.number] = Reason(*why)
+        seeds.steps.update(_left_out(flow, left_out))
         stays = retyping.io == Signature.keep
         change = Narrowing(TensorProto.FLOAT, half)
-        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=stays))
+        model, one = _narrowed(model, Decision(flow, change, seeds, signature_stays=stays))
         casts.append(one)
     if retyping.weights:
-        proto, one = stored(model, retyping.weights)
+        stay = None
+        if left_out and not retyping.to:  # Casts change the paths of nodes without a name
+            stay = Seeds(_left_out(Flow.of(model), left_out))
+        proto, one = stored(model, retyping.weights, stay)
         model = Model(proto, model.path)
         casts.append(one)
     if retyping.int32:
@@ -99,9 +101,17 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
         inputs_fit = Assumption.int32_inputs in options.assume
         seeds = whole_number_seeds(flow, inputs_fit=inputs_fit)
         change = Narrowing(TensorProto.INT64, TensorProto.INT32, whole=False)
-        model, one = _narrowed(model, decide(flow, change, seeds, signature_stays=True))
+        model, one = _narrowed(model, Decision(flow, change, seeds, signature_stays=True))
         casts.append(one)
     return model.proto, casts
+
+
+def _left_out(flow: Flow, left_out: LeftOut) -> dict[int, Reason]:
+    """The nodes that are left out, by number."""
+    if not left_out:
+        return {}
+    paths = {step.number: ("cast", flow.place(step).path) for step in flow.steps}
+    return {at: Reason(*left_out[path]) for at, path in paths.items() if path in left_out}
 
 
 def _narrowed(model: Model, decision: Decision) -> tuple[Model, Casting]:

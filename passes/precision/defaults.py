@@ -22,7 +22,6 @@ from onnx import TensorProto, helper
 from passes.analysis.safety.randomness import draws
 from passes.errors import nearest
 from passes.ir.attributes import text
-from passes.ir.constants import constant_tensor
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
@@ -278,11 +277,10 @@ class _Defaults:
 
     def _held(self, value: Value) -> TensorProto | None:
         """The tensor of a constant, or the one that fills a tensor; None for other values."""
+        if value.constant:
+            return self.flow.tensor(value)
         number = self.flow.producers[value.number]
         node = None if number is None else self.flow.steps[number].node
-        if value.constant:
-            tensor = self.flow.tensor(value)
-            return tensor if tensor is not None or node is None else constant_tensor(node)
         filled = node is not None and op_of(node) == "ConstantOfShape" and node.attribute
         return filled[0].t if filled else None
 

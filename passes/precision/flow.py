@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes.ir import scope as scoping
+from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Place, Scope, is_loop
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import LoopForm
+from passes.types.value_types import Dims, dims_of
 
 #: The number of an omitted value.
 OMITTED = -1
@@ -59,32 +63,31 @@ class Read:
     graph: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """A carried value: `initial` and `returned` are reads, `entering` and `final` values."""
+class Crossing(Enum):
+    """How values cross the border of a body."""
 
-    initial: Read
+    STATE = "the initial and the returned value become the entering and the final one"
+    SCANNED = "a tensor becomes its slice"
+    COLLECTED = "a returned value becomes what collects it"
+    BRANCHES = "what each branch of an If returns becomes its output"
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Values that cross the border of a body: the reads there, and the values that they become."""
+
+    crossing: Crossing
+    reads: tuple[Read, ...]
+    made: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """The values of a state, by number."""
+
+    initial: int
+    returned: int
     entering: int
-    returned: Read
     final: int
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """A value that crosses the border of a body in one direction: a scanned tensor and its slice,
-    a returned value and what collects it. `read` is made where the first is, `value` is the
-    second."""
-
-    read: Read
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Branches:
-    """What the branches of an If return, and the output that it becomes."""
-
-    returned: tuple[Read, ...]
-    output: int
 
 
 @dataclass
@@ -103,10 +106,7 @@ class Flow:
     producers: list[int | None] = field(default_factory=list)
     inputs: list[list[int]] = field(default_factory=list)
     returned: list[list[int]] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
-    scanned: list[Passed] = field(default_factory=list)
-    collected: list[Passed] = field(default_factory=list)
-    branches: list[Branches] = field(default_factory=list)
+    borders: list[Border] = field(default_factory=list)
     deciding: list[tuple[int, bool]] = field(default_factory=list)
 
     @classmethod
@@ -125,15 +125,25 @@ class Flow:
         """The location of a node."""
         return Place(step.node, step.index, self.scopes[step.graph])
 
+    def elem_type(self, number: int) -> int:
+        """The element type of a value; 0 if it is unknown or omitted."""
+        return 0 if number == OMITTED else self.values[number].elem_type
+
+    def dims(self, number: int) -> Dims | None:
+        """The declared dims of a value."""
+        value = self.values[number]
+        return dims_of(self.model.types.within(self.scopes[value.graph], value.name))
+
     def tensor(self, value: Value) -> TensorProto | None:
-        """The tensor of a constant that is an initializer, or the `value` of a Constant; None where
-        it is spelled in another way."""
+        """The tensor of an initializer or a Constant; None where it is not dense. That of an
+        initializer, or of the `value` of a Constant, is part of the model."""
         step = self.producers[value.number]
         if step is None:
             owner = self.scopes[value.graph].owner
             return self.model.index(owner).initializers.get(value.name)
         (attribute,) = self.steps[step].node.attribute
-        return attribute.t if attribute.name == "value" else None
+        named = attribute.name == "value"
+        return attribute.t if named else constant_tensor(self.steps[step].node)
 
     @cached_property
     def readers(self) -> Mapping[int, Sequence[Read]]:
@@ -157,21 +167,18 @@ class Flow:
     def sources(self) -> Mapping[int, Sequence[int]]:
         """The values that a value of a loop or If is made of, across the border of a body."""
         found: dict[int, list[int]] = {}
-        for read, made in self.borders():
-            for value in made:
-                found.setdefault(value, []).extend(read)
+        for border in self.borders:
+            for value in border.made:
+                found.setdefault(value, []).extend(read.value for read in border.reads)
         found.pop(OMITTED, None)
         return found
 
-    def borders(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield what crosses the border of a body: the values that are read there, and those that
-        they become."""
-        for state in self.states:
-            yield [state.initial.value, state.returned.value], [state.entering, state.final]
-        for passed in (*self.scanned, *self.collected):
-            yield [passed.read.value], [passed.value]
-        for branches in self.branches:
-            yield [one.value for one in branches.returned], [branches.output]
+    @property
+    def states(self) -> Iterator[State]:
+        """Yield the carried values."""
+        for border in self.borders:
+            if border.crossing is Crossing.STATE:
+                yield State(*(read.value for read in border.reads), *border.made)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -227,37 +234,36 @@ class Flow:
         self.steps.append(step)
         if op == "If":
             self.deciding.append((inputs[0], False))
-            for position, output in enumerate(step.outputs):
-                returned = [Read(self.returned[b][position], position, None, b) for b in bodies]
-                self.branches.append(Branches(tuple(returned), output))
+            for position, output in enumerate(outputs):
+                reads = [self._returned(body, position) for body in bodies]
+                self._cross(Crossing.BRANCHES, reads, output)
         elif is_loop(node):
             self._loop(step, bodies[0])
 
     def _loop(self, step: Step, body: int) -> None:
         """Add what a loop carries, scans and collects, and what decides when it ends."""
         form = LoopForm.from_node(step.node, self.opset)
-        head = len(form.inputs) - len(form.carried) - len(form.scanned)
+        carried, scanned = len(form.carried), len(form.scanned)
+        head = len(step.inputs) - carried - scanned
         first = 1 if form.condition is not None else 0
-        entering, returned = self.inputs[body][2 * first :], self.returned[body]
-        for position in range(len(form.carried)):
-            self.states.append(
-                State(
-                    Read(step.inputs[head + position], head + position, step.number),
-                    entering[position],
-                    Read(returned[first + position], first + position, None, body),
-                    step.outputs[position],
-                )
-            )
-        carried = len(form.carried)
-        for position in range(carried, carried + len(form.scanned)):
-            read = Read(step.inputs[head + position], head + position, step.number)
-            self.scanned.append(Passed(read, entering[position]))
-        for position in range(carried, len(step.outputs)):
-            read = Read(returned[first + position], first + position, None, body)
-            self.collected.append(Passed(read, step.outputs[position]))
+        fed = [Read(value, at, step.number) for at, value in enumerate(step.inputs)][head:]
+        entering = self.inputs[body][2 * first :]
+        returned = [self._returned(body, first + at) for at in range(len(step.outputs))]
+        for position, made in enumerate(zip(entering, step.outputs[:carried], strict=False)):
+            self._cross(Crossing.STATE, [fed[position], returned[position]], *made)
+        for read, value in zip(fed[carried:], entering[carried:], strict=True):
+            self._cross(Crossing.SCANNED, [read], value)
+        for read, value in zip(returned[carried:], step.outputs[carried:], strict=True):
+            self._cross(Crossing.COLLECTED, [read], value)
         if form.condition is not None:
-            ends = (*step.inputs[:2], returned[0])
+            ends = (*step.inputs[:2], self.returned[body][0])
             self.deciding += [(value, True) for value in ends if value != OMITTED]
+
+    def _returned(self, graph: int, position: int) -> Read:
+        return Read(self.returned[graph][position], position, None, graph)
+
+    def _cross(self, crossing: Crossing, reads: Sequence[Read], *made: int) -> None:
+        self.borders.append(Border(crossing, tuple(reads), made))
 
 
 def _element(kind: TypeProto | None) -> tuple[int, bool]:

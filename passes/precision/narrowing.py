@@ -5,29 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from passes.ir.operators import CONTROL_FLOW
 from passes.operators.table import TRAITS, UNKNOWN
-from passes.precision.flow import OMITTED, Flow, Read, Step, Value
-from passes.precision.operands import Fixed, Narrowing, Operand, Operands, operands_of
+from passes.precision.flow import OMITTED, Crossing, Flow, Read, Step, Value
+from passes.precision.operands import WIDE, Narrowing, Operand, operands_of
 from passes.precision.seeds import Reason, Seeds
 
-__all__ = ["Decision", "Narrowing", "decide"]
 
-#: A demand of a read: a cell, whose type it wants, or a fixed type; ANY takes whatever there is.
-_Demand = int | Fixed
+@dataclass
+class _Rule:
+    """A cell that is raised once so many more are wide."""
+
+    missing: int
+    target: int
+    reason: Reason
 
 
 @dataclass
 class _Cells:
-    """Sets of values and nodes that have one type. A set is narrow until something raises it; some
-    raise others once that many of the sets that they wait for are wide."""
+    """Sets of values and nodes that have one type. A set is narrow until something raises it, and
+    stays so if it is pinned."""
 
     parents: list[int] = field(default_factory=list)
     reasons: dict[int, Reason] = field(default_factory=dict)
-    _waiting: dict[int, list[int]] = field(default_factory=dict)
-    _rules: list[tuple[int, int, Reason]] = field(default_factory=list)
+    _waiting: dict[int, list[_Rule]] = field(default_factory=dict)
     pinned: set[int] = field(default_factory=set)
 
     def new(self) -> int:
@@ -50,46 +52,69 @@ class _Cells:
         return self.find(cell) in self.reasons
 
     def when(self, cells: Iterable[int], target: int, reason: Reason, *, every: bool) -> None:
-        """Raise a cell when all these are wide, or one of them is."""
+        """Raise a cell when all these are wide, or one of them is; never if there is none."""
         roots = {self.find(cell) for cell in cells} - {self.find(target)}
-        wide = sum(map(self.is_wide, roots))
-        missing = len(roots) - wide if every else 1 - wide
-        if not roots:
-            return
-        if missing <= 0:
-            self.raise_(target, reason)
-            return
-        self._rules.append((missing, target, reason))
+        rule = _Rule(len(roots) if every else min(len(roots), 1), target, reason)
         for root in roots:
-            self._waiting.setdefault(root, []).append(len(self._rules) - 1)
+            if root in self.reasons:
+                rule.missing -= 1
+            else:
+                self._waiting.setdefault(root, []).append(rule)
+        if roots and rule.missing <= 0:
+            self.raise_(target, reason)
 
     def raise_(self, cell: int, reason: Reason) -> None:
-        pending = [(cell, reason)]
+        """Make a cell wide, and those that wait for that."""
+        pending = [_Rule(0, cell, reason)]
         while pending:
-            cell, reason = pending.pop()
-            root = self.find(cell)
+            rule = pending.pop()
+            root = self.find(rule.target)
             if root in self.reasons or root in self.pinned:
                 continue
-            self.reasons[root] = reason
-            for number in self._waiting.pop(root, ()):
-                missing, target, why = self._rules[number]
-                self._rules[number] = (missing - 1, target, why)
-                if missing == 1:
-                    pending.append((target, why))
+            self.reasons[root] = rule.reason
+            for one in self._waiting.pop(root, ()):
+                one.missing -= 1
+                if one.missing == 0:
+                    pending.append(one)
 
 
-@dataclass(frozen=True)
 class Decision:
-    """The types of values and of what reads them, after a narrowing."""
+    """The types of values and of what reads them, after a narrowing.
 
-    flow: Flow
-    change: Narrowing
-    operands: Mapping[int, Operands]
-    _cells: _Cells
-    _of_values: Mapping[int, int]
-    _of_steps: Mapping[tuple[int, str], int]
-    _demands: Mapping[Read, _Demand]
-    _unable: Reason
+    `signature_stays`: inputs and outputs of the model keep their types, else they all get the
+    narrow one.
+    """
+
+    def __init__(
+        self, flow: Flow, change: Narrowing, seeds: Seeds, *, signature_stays: bool
+    ) -> None:
+        self.flow, self.change, self._signature_stays = flow, change, signature_stays
+        self._cells = _Cells()
+        self._wide, self._narrow = self._cells.new(), self._cells.new()
+        wide, narrow = change.names
+        unable = f"the operator, or one that is fed by it, takes or gives no {narrow} here"
+        self._unable = Reason("type", unable)
+        self._of_values = {
+            value.number: self._cells.new()
+            for value in flow.values
+            if self.concerns(value) and not value.constant
+        }
+        self._operands = {
+            step.number: operands_of(step, flow, change)
+            for step in flow.steps
+            if step.op not in CONTROL_FLOW and step.op != "Constant"
+        }
+        self._of_steps = {
+            (step, variable): self._wide if variable == WIDE else self._cells.new()
+            for step, known in self._operands.items()
+            for variable in known.variables
+        }
+        self._demands = self._demanded(self._linked())
+        self._join()
+        self._cells.pinned.add(self._cells.find(self._narrow))
+        self._cells.raise_(self._wide, self._unable)
+        self._raise(seeds)
+        self._raise_surrounded(wide)
 
     def concerns(self, value: Value) -> bool:
         """Return whether a value had the wide type."""
@@ -97,237 +122,144 @@ class Decision:
 
     def own(self, value: Value) -> int:
         """The element type that a value, which is no constant, has where it is computed."""
-        if not self.concerns(value):
-            return value.elem_type
-        return self._type(self._of_values[value.number])
+        cell = self._of_values.get(value.number)
+        return value.elem_type if cell is None else self._type(cell)
 
     def wanted(self, read: Read) -> int | None:
         """The element type in which a value is read, None if any will do."""
-        demand = self._demands.get(read, Fixed.ANY)
-        if demand is Fixed.WIDE:
-            return self.change.wide
-        return None if isinstance(demand, Fixed) else self._type(demand)
+        cell = self._demands.get(read)
+        return None if cell is None else self._type(cell)
 
     def _type(self, cell: int) -> int:
         return self.change.wide if self._cells.is_wide(cell) else self.change.narrow
 
-    @cached_property
-    def wanted_of(self) -> Mapping[int, Sequence[int]]:
-        """The element types in which each constant is read."""
-        found: dict[int, list[int]] = {}
-        for value in self.flow.values:
-            if value.constant and self.concerns(value):
-                wanted = map(self.wanted, self.flow.readers.get(value.number, ()))
-                found[value.number] = sorted({one for one in wanted if one is not None})
-        return found
-
     def kept(self) -> Iterator[tuple[Step, Reason]]:
         """Yield the nodes that compute in the wide type, and why."""
-        for number, known in self.operands.items():
-            step = self.flow.steps[number]
-            roots = [self._cells.find(self._of_steps[number, one]) for one in known.variables]
-            wide = [self._cells.reasons[one] for one in roots if one in self._cells.reasons]
+        for number, known in self._operands.items():
+            cells = (self._cells.find(self._of_steps[number, one]) for one in known.variables)
+            wide = [self._cells.reasons[one] for one in cells if one in self._cells.reasons]
             if wide:
-                yield step, wide[0]
-            elif not roots and Fixed.WIDE in (*known.inputs, *known.outputs):
-                yield step, self._unable
-
-
-def decide(flow: Flow, change: Narrowing, seeds: Seeds, *, signature_stays: bool) -> Decision:
-    """Decide the type of each value, and of each node.
-
-    `signature_stays`: inputs and outputs of the model keep their types, else they all get the
-    narrow one.
-    """
-    return _Deciding(flow, change, signature_stays).decided(seeds)
-
-
-class _Deciding:
-    def __init__(self, flow: Flow, change: Narrowing, signature_stays: bool) -> None:
-        self.flow, self.change, self.signature_stays = flow, change, signature_stays
-        self.cells = _Cells()
-        self.of_values: dict[int, int] = {}
-        self.of_steps: dict[tuple[int, str], int] = {}
-        self.demands: dict[Read, _Demand] = {}
-        self.operands: dict[int, Operands] = {}
-        wide, narrow = change.names
-        self.surrounded = Reason("surrounded", f"all that it reads is {wide}")
-        self.read_wide = Reason("surrounded", f"all of its readers take {wide}")
-        self.returned = Reason("surrounded", f"a body returns it in {wide}")
-        self.unable = Reason(
-            "type", f"the operator, or one that is fed by it, takes or gives no {narrow} here"
-        )
-        self.signature = Reason("signature", f"it is an input of the model, which stays {wide}")
-
-    def decided(self, seeds: Seeds) -> Decision:
-        for value in self.flow.values:
-            if value.elem_type == self.change.wide and not value.constant:
-                self.of_values[value.number] = self.cells.new()
-        for step in self.flow.steps:
-            if step.op not in CONTROL_FLOW and step.op != "Constant":
-                self._operands(step)
-        linked = self._links()
-        self._demand(linked)
-        for read, demand in self.demands.items():
-            if isinstance(demand, int) and self._nested(read.value):
-                self.cells.join(self.of_values[read.value], demand)
-        self._raise_fixed(seeds)
-        self._rules()
-        return Decision(
-            self.flow,
-            self.change,
-            self.operands,
-            self.cells,
-            self.of_values,
-            self.of_steps,
-            self.demands,
-            self.unable,
-        )
-
-    def _concerns(self, number: int) -> bool:
-        return number != OMITTED and self.flow.values[number].elem_type == self.change.wide
-
-    def _nested(self, number: int) -> bool:
-        """Return whether a value is a sequence or optional, which no Cast takes."""
-        return self.flow.values[number].nested and number in self.of_values
+                yield self.flow.steps[number], wide[0]
 
     # -- cells --------------------------------------------------------------------------------
 
-    def _operands(self, step: Step) -> None:
-        found = self.operands[step.number] = operands_of(step, self.flow, self.change)
-        for variable in found.variables:
-            self.of_steps[step.number, variable] = self.cells.new()
-        for number, operand in zip(step.outputs, found.outputs, strict=True):
-            if isinstance(operand, str):
-                self.cells.join(self.of_values[number], self.of_steps[step.number, operand])
+    def _cell(self, step: int, operand: Operand) -> int | None:
+        """The cell of an operand; None if it takes whatever type there is."""
+        if operand is None or operand == WIDE:
+            return self._wide if operand else None
+        return self._of_steps[step, operand]
 
-    def _links(self) -> dict[Read, int]:
-        """The reads at the borders of bodies, each with the value whose type it has."""
+    def _linked(self) -> Mapping[Read, int]:
+        """The cells of reads at the borders of bodies: those of the values that they become."""
         found: dict[Read, int] = {}
-        for state in self.flow.states:
-            if not self._concerns(state.entering):
-                continue
-            if self._concerns(state.final):
-                self.cells.join(self.of_values[state.entering], self.of_values[state.final])
-            found[state.initial] = found[state.returned] = state.entering
-        for passed in (*self.flow.scanned, *self.flow.collected):
-            if self._concerns(passed.value):
-                found[passed.read] = passed.value
-        for branches in self.flow.branches:
-            if self._concerns(branches.output):
-                found.update(dict.fromkeys(branches.returned, branches.output))
+        for border in self.flow.borders:
+            cells = [self._of_values[one] for one in border.made if one in self._of_values]
+            for cell in cells:
+                self._cells.join(cells[0], cell)
+            found.update(dict.fromkeys(border.reads, cells[0]) if cells else {})
         return found
 
-    def _demand(self, linked: Mapping[Read, int]) -> None:
+    def _demanded(self, linked: Mapping[Read, int]) -> Mapping[Read, int | None]:
+        """The cell whose type each read wants; None if it takes whatever type there is."""
+        found: dict[Read, int | None] = {}
         for read in self.flow.reads():
-            if not self._concerns(read.value):
+            if self.flow.elem_type(read.value) != self.change.wide:
                 continue
-            if read in linked:
-                self.demands[read] = self.of_values[linked[read]]
-            elif read.step is None:
-                self.demands[read] = self._of_output(read)
-            elif (known := self.operands.get(read.step)) is None:
-                self.demands[read] = Fixed.WIDE
-            else:
-                self.demands[read] = self._of_operand(read.step, known.inputs[read.position])
+            cell: int | None = linked.get(read, self._wide)
+            if read not in linked and read.step in self._operands:
+                cell = self._cell(read.step, self._operands[read.step].inputs[read.position])
+            elif read not in linked and read.step is None and not read.graph:
+                cell = self._wide if self._signature_stays else self._of_output(read.value)
+            found[read] = cell
+        return found
 
-    def _of_operand(self, step: int, operand: Operand) -> _Demand:
-        return operand if isinstance(operand, Fixed) else self.of_steps[step, operand]
+    def _of_output(self, number: int) -> int:
+        """The cell of an output that is cast; a sequence or optional has the type that it can."""
+        return self._of_values[number] if self._nested(number) else self._narrow
 
-    def _of_output(self, read: Read) -> _Demand:
-        """The demand of an output of the model; a sequence or optional has the type that it can."""
-        if read.graph or self.signature_stays:
-            return Fixed.WIDE
-        return self.of_values[read.value] if self._nested(read.value) else self._narrow_cell
+    def _nested(self, number: int) -> bool:
+        """Return whether a value is a sequence or optional, which no Cast takes."""
+        return self.flow.values[number].nested and number in self._of_values
 
-    @cached_property
-    def _narrow_cell(self) -> int:
-        """A cell that stays narrow."""
-        cell = self.cells.new()
-        self.cells.pinned.add(cell)
-        return cell
+    def _join(self) -> None:
+        """Give outputs the types of their nodes, and sequences and optionals those of readers."""
+        for step, known in self._operands.items():
+            for number, operand in zip(self.flow.steps[step].outputs, known.outputs, strict=True):
+                cell = self._cell(step, operand)
+                if cell is not None:
+                    self._cells.join(self._of_values[number], cell)
+        for read, cell in self._demands.items():
+            if cell not in (None, self._wide) and self._nested(read.value):
+                self._cells.join(self._of_values[read.value], cell)
 
     # -- what is wide -------------------------------------------------------------------------
 
-    def _raise_fixed(self, seeds: Seeds) -> None:
+    def _raise(self, seeds: Seeds) -> None:
         """Raise what cannot be narrow, and what is not to be."""
-        linked = {state.entering for state in self.flow.states}
-        linked |= {passed.value for passed in self.flow.scanned}
+        signature = f"it is an input of the model, which stays {self.change.names[0]}"
+        linked = {one for border in self.flow.borders for one in border.made}
         for graph, inputs in enumerate(self.flow.inputs):
-            for number in filter(self._concerns, inputs):
-                value = self.flow.values[number]
-                if graph == 0 and not self.signature_stays:
-                    if not value.nested:
-                        self.cells.pinned.add(self.cells.find(self.of_values[number]))
-                elif graph == 0:
-                    self.cells.raise_(self.of_values[number], self.signature)
-                elif number not in linked:
-                    self.cells.raise_(self.of_values[number], self.unable)
-        for step, known in self.operands.items():
-            for number, operand in zip(self.flow.steps[step].outputs, known.outputs, strict=True):
-                if operand is Fixed.WIDE:
-                    self.cells.raise_(self.of_values[number], self.unable)
-        for across, made in self.flow.borders():
-            both = (*across, *made)
-            if not all(one == OMITTED or self.flow.values[one].elem_type for one in both):
-                for number in filter(self._concerns, made):  # the other side may be wide, too
-                    self.cells.raise_(self.of_values[number], self.unable)
-        for read, demand in self.demands.items():
-            if demand is Fixed.WIDE and self._nested(read.value):
-                self.cells.raise_(self.of_values[read.value], self.unable)
+            for number in inputs:
+                cell = self._of_values.get(number)
+                if cell is None or (graph and number in linked):
+                    continue
+                if graph:
+                    self._cells.raise_(cell, self._unable)
+                elif self._signature_stays:
+                    self._cells.raise_(cell, Reason("signature", signature))
+                elif not self._nested(number):
+                    self._cells.pinned.add(self._cells.find(cell))
+        for read, wanted in self._demands.items():
+            if wanted == self._wide and self._nested(read.value):
+                self._cells.raise_(self._of_values[read.value], self._unable)
+        for border in self.flow.borders:
+            both = (*(read.value for read in border.reads), *border.made)
+            if not all(one == OMITTED or self.flow.elem_type(one) for one in both):
+                for one in border.made:  # the other side may be wide, too
+                    if one in self._of_values:
+                        self._cells.raise_(self._of_values[one], self._unable)
         for number, reason in seeds.steps.items():
-            for variable in self.operands[number].variables if number in self.operands else ():
-                self.cells.raise_(self.of_steps[number, variable], reason)
+            for variable in self._operands[number].variables if number in self._operands else ():
+                self._cells.raise_(self._of_steps[number, variable], reason)
         for number, reason in seeds.values.items():
-            if number in self.of_values:
-                self.cells.raise_(self.of_values[number], reason)
+            if number in self._of_values:
+                self._cells.raise_(self._of_values[number], reason)
 
-    def _rules(self) -> None:
+    def _raise_surrounded(self, wide: str) -> None:
         """Raise what would only be cast to and fro, until nothing changes."""
-        when = self.cells.when
-        for number, known in self.operands.items() if self.change.whole else ():
+        when = self._cells.when
+        reason = Reason("surrounded", f"all that it reads is {wide}")
+        for number, known in self._operands.items() if self.change.whole else ():
             step = self.flow.steps[number]
             row = TRAITS.get(step.op, UNKNOWN)
-            if not (row.by_element or row.only_moves):
+            if row.by_element or row.only_moves:
+                for variable in known.variables:
+                    pairs = zip(step.inputs, known.inputs, strict=True)
+                    read = [value for value, operand in pairs if operand == variable]
+                    cells = [self._of_values[one] for one in read if self._counts(one)]
+                    when(cells, self._of_steps[number, variable], reason, every=True)
+        reads_wide = Reason("surrounded", f"all of its readers take {wide}")
+        returned = Reason("surrounded", f"a body returns it in {wide}")
+        for border in self.flow.borders:
+            made, read = border.made[0], [one.value for one in border.reads]
+            if made not in self._of_values:
                 continue
-            for variable in known.variables:
-                pairs = zip(step.inputs, known.inputs, strict=True)
-                read = [value for value, operand in pairs if operand == variable]
-                cells = [self.of_values[one] for one in read if self._counts(one)]
-                when(cells, self.of_steps[number, variable], self.surrounded, every=True)
-        for passed in self.flow.scanned:
-            if self._concerns(passed.value):
-                self._if_read_wide(passed.value, [])
-        for state in self.flow.states:
-            if self._concerns(state.entering):
-                self._if_read_wide(state.entering, [state.returned.value])
-        returns: list[tuple[tuple[Read, ...], int]] = [
-            ((passed.read,), passed.value) for passed in self.flow.collected
-        ]
-        returns += [(one.returned, one.output) for one in self.flow.branches]
-        for returned, output in returns:
-            if self._concerns(output):
-                cells = [
-                    self.of_values[one.value] for one in returned if one.value in self.of_values
-                ]
-                when(cells, self.of_values[output], self.returned, every=False)
+            if border.crossing in (Crossing.STATE, Crossing.SCANNED):
+                self._if_read_wide(made, read[1:], reads_wide)
+            else:
+                cells = [self._of_values[one] for one in read if one in self._of_values]
+                when(cells, self._of_values[made], returned, every=False)
 
     def _counts(self, number: int) -> bool:
         """Return whether the type of a value tells that of what reads it: not of constants, nor of
         inputs of the model."""
-        return number in self.of_values and not self.flow.values[number].fed
+        return number in self._of_values and not self.flow.values[number].fed
 
-    def _if_read_wide(self, entering: int, also: Sequence[int]) -> None:
+    def _if_read_wide(self, entering: int, also: Sequence[int], reason: Reason) -> None:
         """Raise an input of a body if all of its readers take the wide type, and some other values
         have it."""
-        demands = [self.demands[read] for read in self.flow.readers.get(entering, ())]
-        own = self.cells.find(self.of_values[entering])
-        if Fixed.ANY in demands or not demands or not all(map(self._counts, also)):
-            return
-        cells = [one for one in demands if isinstance(one, int)]
-        cells += [self.of_values[one] for one in also]
-        others = [cell for cell in cells if self.cells.find(cell) != own]
-        if others:
-            self.cells.when(others, own, self.read_wide, every=True)
-        elif not also:
-            self.cells.raise_(own, self.read_wide)
+        cells = [self._demands[read] for read in self.flow.readers.get(entering, ())]
+        known = [one for one in cells if one is not None]
+        if known and len(known) == len(cells) and all(map(self._counts, also)):
+            known += [self._of_values[one] for one in also]
+            self._cells.when(known, self._of_values[entering], reason, every=True)

@@ -13,7 +13,6 @@ from onnx import TensorProto
 
 from passes.analysis.integers.affine import LIMITS
 from passes.analysis.integers.computed import stands_in_loop
-from passes.ir.constants import constant_tensor
 from passes.operators.bounds import (
     NOTHING,
     SIZE,
@@ -27,7 +26,7 @@ from passes.operators.bounds import (
 )
 from passes.precision.flow import OMITTED, Flow, State, Step, Value
 from passes.types.dtypes import Array
-from passes.types.value_types import FLOATS, Dims, dims_of
+from passes.types.value_types import FLOATS, Dims
 
 _INT64 = LIMITS[TensorProto.INT64]
 #: The ends to which the bounds of a carried value are widened if they change again and again.
@@ -139,8 +138,8 @@ class Ranges:
     def _entering(self, value: Value, state: State) -> Interval | None:
         """The bounds of a state at the start of all iterations."""
         before = self.bounds[value.number]
-        first, ahead = self.bounds[state.initial.value], self._ahead_at(state.returned.value)
-        found = self._joined(value, [state.initial.value, state.returned.value])
+        first, ahead = self.bounds[state.initial], self._ahead_at(state.returned)
+        found = self._joined(value, [state.initial, state.returned])
         if ahead is not None and ahead.state == value.number and first is not None:
             reached = self._reached(first, ahead.by, value.graph)
             if held(reached, value.elem_type) == reached:
@@ -153,7 +152,7 @@ class Ranges:
         self._changes[value.number] = changes = self._changes.get(value.number, 0) + 1
         if changes <= _ROUNDS:
             return wider
-        if value.elem_type in FLOATS:
+        if value.elem_type in FLOATS or not _ENDS[0] <= wider[0] <= wider[1] <= _ENDS[-1]:
             return None
         low = wider[0] if wider[0] == before[0] else _ENDS[bisect_right(_ENDS, wider[0]) - 1]
         high = wider[1] if wider[1] == before[1] else _ENDS[bisect_left(_ENDS, wider[1])]
@@ -178,10 +177,8 @@ class Ranges:
 
     def array(self, value: Value, most: int | None = FEW) -> Array | None:
         """The elements of a constant, if it has no more than that many; else None."""
-        step = self.flow.producers[value.number]
-        node = None if step is None else self.flow.steps[step].node
-        tensor = self.flow.tensor(value) if node is None else constant_tensor(node)
-        if not value.constant or tensor is None or (most and prod(tensor.dims) > most):
+        tensor = self.flow.tensor(value) if value.constant else None
+        if tensor is None or (most and prod(tensor.dims) > most):
             return None
         return self.flow.model.read(tensor)
 
@@ -205,9 +202,7 @@ class Ranges:
     def _dims(self, step: Step, name: str) -> Dims | None:
         """The dims of an input; not those that a Loop may change."""
         value = self._read(step, name)
-        if self._varies[value.graph]:
-            return None
-        return dims_of(self.flow.model.types.within(self.flow.scopes[value.graph], value.name))
+        return None if self._varies[value.graph] else self.flow.dims(value.number)
 
     # -- states -------------------------------------------------------------------------------
 
@@ -218,7 +213,7 @@ class Ranges:
         """What is ahead of a state across the border of a body."""
         state = self._finals.get(number)
         if state is not None:
-            first, ahead = map(self._ahead_at, (state.initial.value, state.returned.value))
+            first, ahead = map(self._ahead_at, (state.initial, state.returned))
             if first and ahead and ahead.state == state.entering:
                 body = self.flow.values[state.entering].graph
                 return Ahead(first.state, self._reached(first.by, ahead.by, body))

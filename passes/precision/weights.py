@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,14 @@ from passes.operators.table import traits_of
 from passes.precision.flow import Flow, Value
 from passes.precision.seeds import Reason, Seeds
 from passes.reports.precision import Casting, Kept
+from passes.types.dtypes import numpy_dtype
 
 Array = npt.NDArray[Any]
 
 _LEAST = 1 << 10  # bytes: a Cast takes about 100 with its names, of 512 that it saves
 _MOST = (1 << 31) - (1 << 26)  # bytes of weights in the file of a model: protobuf holds 2 GiB
 _BLOCK = 1 << 20  # elements that are converted at once
+_PART = 8  # the model takes in external data if they are less than this part of all
 _HALF = np.finfo(np.float16)
 
 _SMALL = Reason("small", f"of less than {_LEAST} bytes little is saved")
@@ -86,10 +89,12 @@ class _Storing:
         model = self.flow.model
         names, reverting = Names(model.names), []
         total = changed = written = 0
+        kinds: set[int] = set()
         copy_fields(model.proto, self.new, ("graph",))
         for value, tensor in self._weights():
             size = byte_size(tensor)
             total += size
+            kinds.add(tensor.data_type)
             form = self._form(value, tensor)
             if is_external(tensor) and written + size > _MOST:
                 form = _FULL
@@ -112,7 +117,7 @@ class _Storing:
         if model.proto.ir_version < FREE_INITIALIZERS:
             scoping.list_initializers(self.new.graph)
         return self.new, Casting(
-            "float32",
+            str(numpy_dtype(min(kinds, default=TensorProto.FLOAT))),  # float32 if any weight is
             self.how,
             weights=(total, total - changed + written),
             casts=len(reverting),
@@ -125,10 +130,11 @@ class _Storing:
         dequantizing = signature("DequantizeLinear", self.flow.opset)
         if self.how == "int8" and dequantizing is not None:
             types |= dequantizing.inputs[1].valid
+        own = {id(one) for one in self.flow.model.constants}  # not `value_floats`
         for value in self.flow.values:
             if value.constant or self.flow.producers[value.number] is None:
                 tensor = self.flow.tensor(value)
-                if tensor is not None and tensor.data_type in types:
+                if id(tensor) in own and tensor is not None and tensor.data_type in types:
                     yield value, tensor
 
     def _form(self, value: Value, tensor: TensorProto) -> _Form | Reason:
@@ -175,7 +181,20 @@ class _Storing:
         return found
 
     def _put(self, tensor: TensorProto) -> TensorProto | None:
-        return None if id(tensor) in self.gone else tensor
+        """What takes the place of a tensor: nothing of a weight; the data of one that stays, if
+        the file that has them holds little else that is read."""
+        if id(tensor) in self.gone:
+            return None
+        if self._leaves_files and is_external(tensor):
+            return from_array(self.flow.model.read(tensor), tensor.name)
+        return tensor
+
+    @cached_property
+    def _leaves_files(self) -> bool:
+        """True if what stays external is a small part: the old files need not be kept for it."""
+        external = list(filter(is_external, self.flow.model.constants))
+        rest = sum(byte_size(one) for one in external if id(one) not in self.gone)
+        return rest * _PART < sum(map(byte_size, external))
 
     def _finish(self, graph: GraphProto, copy: GraphProto) -> None:
         """Let a copy of a graph read its weights in the main graph. A body that returns one

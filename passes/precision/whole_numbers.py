@@ -7,9 +7,12 @@ from onnx import TensorProto
 from passes.analysis.integers.affine import LIMITS
 from passes.operators.bounds import Interval, chosen_from
 from passes.operators.comparisons import COMPARISONS
+from passes.operators.table import traits_of
+from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Read, Step
 from passes.precision.ranges import Ranges
 from passes.precision.seeds import Reason, Seeds
+from passes.types.value_types import is_static
 
 _INT64 = LIMITS[TensorProto.INT64]
 _INT32 = LIMITS[TensorProto.INT32]
@@ -19,6 +22,9 @@ _INPUTS_MAY_NOT_FIT = Reason(
     _CODE,
     "its numbers fit int32 if those of the int64 inputs do (--assume int32-inputs promises it)",
 )
+#: It fills in the sizes that it knows as int64, and finds two types.
+_DETERMINED = Reason("type", "onnxruntime takes no int32 in a Range of what known sizes determine")
+_FARTHEST = 20  # nodes between a Range and a size
 
 
 def whole_number_seeds(flow: Flow, *, inputs_fit: bool) -> Seeds:
@@ -44,15 +50,40 @@ class _Fitting:
         self.flow = flow
         inputs = _INT32 if inputs_fit else _INT64
         self._clamped: dict[int, bool] = {}
+        self._determined: dict[int, bool] = {}
         self.ranges = Ranges(flow, inputs, self._clamp)
 
     def seeds(self) -> Seeds:
         """The nodes and values whose numbers may not fit."""
         values = [one.number for one in self.flow.values if not self._fits(one.number)]
+        ranges = [step for step in self.flow.steps if step.op == "Range"]
         return Seeds(
-            {step.number: _MAY_NOT_FIT for step in self.flow.steps if not self._computes(step)},
+            dict.fromkeys([one.number for one in ranges if self._loads_wide(one)], _DETERMINED)
+            | {step.number: _MAY_NOT_FIT for step in self.flow.steps if not self._computes(step)},
             dict.fromkeys(values, _MAY_NOT_FIT),
         )
+
+    def _loads_wide(self, step: Step) -> bool:
+        """Return whether constants and sizes determine all that a Range reads."""
+        fixed = all(self.flow.values[one].constant for one in step.inputs)
+        return not fixed and all(self._is_determined(one, _FARTHEST) for one in step.inputs)
+
+    def _is_determined(self, number: int, farthest: int) -> bool:
+        """Return whether a value is computed of constants and known sizes alone."""
+        if number == OMITTED or self.flow.values[number].constant:
+            return True
+        made = self.flow.producers[number]
+        if made is None or farthest == 0:
+            return False
+        if number not in self._determined:
+            step = self.flow.steps[made]
+            row = traits_of(step.node)
+            if row.values is Values.SIZES:
+                self._determined[number] = is_static(self.flow.dims(step.inputs[0]))
+            else:
+                read = [self._is_determined(one, farthest - 1) for one in step.inputs]
+                self._determined[number] = all(read) and (row.by_element or row.only_moves)
+        return self._determined[number]
 
     def _fits(self, number: int) -> bool:
         if number == OMITTED or self.flow.values[number].elem_type != TensorProto.INT64:

@@ -267,16 +267,16 @@ class Within:
             return self.failure
         allowed = "" if self.bound is None else f"within {self.bound:g}: "
         allowed = allowed if self.holds else f"not {allowed}"
-        others = f"; {count(len(self.differing), 'discrete result')} not equal" * bool(
-            self.differing
-        )
+        differ = count(len(self.differing), "discrete result")
+        others = f"; {differ} not equal" if self.differing else ""
         worst = self.worst
         if worst is None:
             return f"{allowed}no output is of floats{others}"
-        size = (
-            "infinite" if worst.overflows else f"{scientific(worst.error)} of the largest element"
-        )
+        size = f"{scientific(worst.error)} of the largest element"
+        size = "infinite" if worst.overflows else size
         where = f"{at(worst.length)} ({worst.element})"
+        if 0 < worst.error <= worst.unsure and not worst.overflows:
+            where += ", and other roundings of the original change as much"
         return f"{allowed}the error of {worst.output!r} is {size}{where}{others}"
 
     def lines(self, verbose: bool = False) -> Iterator[str]:

@@ -37,6 +37,7 @@ _TYPE = "type"
 _OPSET = frozenset({"opset", "operator-version", "operator", _TYPE, "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
+_INT32: dict[str, Any] = {"int32": True}
 #: Inputs and outputs of the model are cast, too.
 _SIGNATURE: dict[str, Any] = {"io": str(Signature.cast)}
 #: How many iterations are written out to try whether any number of them would do.
@@ -163,7 +164,7 @@ def _candidates(state: _State, profile: Profile, promise: Mapping[str, int]) -> 
     if any(one.code != "operator-version" for one in recurrent):
         yield from _best(state, profile, [("expand", {"form": form}) for form in Form])
     if _TYPE in codes:
-        yield "cast", {"int32": True}
+        yield "cast", _INT32
     if codes & _CONTROL_FLOW:
         yield from (("optimize", {"target": target}) for target in _forms(profile))
         if promise:
@@ -220,9 +221,8 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
         asked += _on_control_flow(profile, promise)
     if _TYPE in codes:
         asked.append((RemedyKind.PRECISION, [*_casts(profile)], {}))
-        promised: dict[str, Any] = {"int32": True, "assume": (str(Assumption.int32_inputs),)}
-        steps = [("cast", {**promised, **io}) for io in ({}, _SIGNATURE)]
-        asked.append((RemedyKind.PROMISE, steps, {}))
+        promised = {**_INT32, "assume": (str(Assumption.int32_inputs),)}
+        asked.append((RemedyKind.PROMISE, [("cast", promised)], {}))
     for kind, steps, shown in asked:
         tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
         if tried:

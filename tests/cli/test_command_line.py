@@ -134,7 +134,10 @@ class TestUsage:
             ),
             (("--verify-budget", "nan"), "--verify-budget is nan, it must be 0 or more"),
             (("--dim", "x"), "--dim: 'x' is not of the form NAME=SIZE or NAME=NAME"),
-            (("--assume", "foo"), "--assume is ['foo'], not among valid-inputs, non-empty"),
+            (
+                ("--assume", "foo"),
+                "--assume is ['foo'], not among valid-inputs, non-empty, int32-inputs",
+            ),
         ],
     )
     def test_a_wrong_option_is_one_sentence(
@@ -224,6 +227,28 @@ class TestMismatch:
         run("upgrade", "m.onnx", "-o", "new.onnx", *UNVERIFIED)
         arguments = ("verify", "m.onnx", "new.onnx", "--executor", "reference")
         assert run(*arguments, "--verify-budget", "3").exit_code == DONE
+
+    def test_two_models_within_an_error(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("passes.verify.within.cases.LENGTHS", (1, 4))
+        half = {
+            "o = Add(s, e)": "a = Cast <to = 10> (s) b = Cast <to = 10> (e) c = Add (a, b) CAST"
+        }
+        text = changed(changed(SUM, half), {"CAST": "o = Cast <to = 1> (c)"})
+        onnx.save(parser.parse_model(text), "half.onnx")
+        arguments = ("verify", "m.onnx", "half.onnx", "--executor", "reference", "--within")
+        assert run(*arguments, "0.1", "--json", "found.json").exit_code == DONE
+        found = json.loads(Path("found.json").read_text("utf-8"))["within"]
+        assert found["bound"] == 0.1
+        assert 0 < found["errors"][-1]["error"] < 0.1
+        result = run(*arguments, "1e-6", "--html", "found.html")
+        assert result.exit_code == MISMATCH
+        assert "half.onnx: does not agree with m.onnx: not within 1e-06: the error of 'y' is" in (
+            result.stderr
+        )
+        assert "not within 1e-06" in Path("found.html").read_text("utf-8")
+        assert not list(folder.glob("*.reproducer"))
 
     def test_another_signature(self, folder: Path) -> None:
         onnx.save(parser.parse_model(changed(SUM, {"lens": "lengths"})), "other.onnx")

@@ -308,3 +308,29 @@ def test_a_file_that_several_weights_share_is_copied_once(
     save(proto, target, base_dir=tmp_path)
     assert names(target.parent) == ["model.onnx", "model.w.bin"]
     assert weights(target)["shared 1"] == [0.0, 0.0]
+
+
+def test_weights_are_written_one_by_one_to_the_same_bytes(
+    tmp_path: Path, proto: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto.doc_string = "after the graph"
+    proto.metadata_props.add(key="also", value="after it")
+    proto.graph.doc_string = "after the initializers"
+    for size in (0, 31, 32, 4096, 1 << 20):
+        tensor = proto.graph.initializer.add(name=f"v_{size}", data_type=TensorProto.UINT8)
+        tensor.dims.append(size)
+        tensor.raw_data = bytes(size)
+    save(proto, tmp_path / "whole.onnx")
+    monkeypatch.setattr(saving, "_HEAVY", 1 << 10)
+    save(proto, tmp_path / "parts.onnx")
+    assert (tmp_path / "parts.onnx").read_bytes() == (tmp_path / "whole.onnx").read_bytes()
+
+
+def test_a_model_that_protobuf_cannot_read_is_not_written(
+    tmp_path: Path, proto: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "_HEAVY", 0)
+    monkeypatch.setattr(saving, "_MOST", 10)
+    with pytest.raises(CannotSave, match="more than 2 GiB"):
+        save(proto, tmp_path / "model.onnx")
+    assert names(tmp_path) == []

@@ -8,7 +8,8 @@ from onnx import ModelProto, TensorProto
 
 from passes.ir.model import Model
 from passes.precision.flow import Flow
-from passes.precision.narrowing import Narrowing, decide
+from passes.precision.narrowing import Decision
+from passes.precision.operands import Narrowing
 from passes.precision.seeds import Reason, Seeds
 from passes.precision.written import Written, written
 
@@ -26,7 +27,7 @@ def cast(text: str, *kept: str, change: Narrowing = FLOAT16, stays: bool = True)
         {step.number: SEED for step in flow.steps if step.op in kept},
         {value.number: SEED for value in flow.values if value.name in kept},
     )
-    found = written(decide(flow, change, seeds, signature_stays=stays))
+    found = written(Decision(flow, change, seeds, signature_stays=stays))
     onnx.checker.check_model(found.proto, full_check=True)
     return found
 
@@ -284,3 +285,54 @@ def test_an_operator_that_is_unknown_keeps_its_types() -> None:
         """
     )
     assert "b = Mystery(a/float)" in nodes(made.proto)
+
+
+def test_omitted_outputs_stay_omitted() -> None:
+    found = cast(
+        """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[2] x, float[T,4] xs) => (float[2] y, float[T,2] ys) {
+          y, "", ys = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] t, float[4] e)
+              => (float[2] u, float[2] v, float[2] w) {
+            a, "" = Split <axis = 0, num_outputs = 2> (e)
+            m = Mul (s, a)
+            u = Tanh (m)
+            v = Add (t, u)
+            w = Identity (u)
+          }> (x, x, xs)
+        }
+        """,
+        "Add",
+    )
+    assert nodes(found.proto) == [
+        "x/float16 = Cast(x)",
+        "xs/float16 = Cast(xs)",
+        "y/float16, , ys/float16 = Scan(x/float16, x, xs/float16)",
+        "y = Cast(y/float16)",
+        "ys = Cast(ys/float16)",
+    ]
+    assert body(found.proto)[0] == "a,  = Split(e)"
+
+
+def test_a_sparse_constant_is_cast() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[3] x) => (float[3] y) { s = Constant () y = Mul (x, s) }
+    """)
+    values = onnx.helper.make_tensor("s", TensorProto.FLOAT, [1], [2.5])
+    sparse = onnx.helper.make_sparse_tensor(
+        values, onnx.helper.make_tensor("", TensorProto.INT64, [1], [1]), [3]
+    )
+    made = onnx.helper.make_attribute("sparse_value", sparse)
+    model.graph.node[0].attribute.append(made)
+    flow = Flow.of(Model(model))
+    found = written(Decision(flow, FLOAT16, Seeds(), signature_stays=True)).proto
+    onnx.checker.check_model(found, full_check=True)
+    assert nodes(found) == [
+        "x/float16 = Cast(x)",
+        "s = Constant()",
+        "s/float16 = Cast(s)",
+        "y/float16 = Mul(x/float16, s/float16)",
+        "y = Cast(y/float16)",
+    ]
+    assert found.graph.node[1] == model.graph.node[0]

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 from onnx import ModelProto, TensorProto
 
-from passes.precision.narrowing import Narrowing, decide
+from passes.precision.narrowing import Decision
+from passes.precision.operands import Narrowing
 from passes.precision.seeds import Seeds
 from passes.precision.written import written
 from passes.verify.reference.executor import ReferenceExecutor
@@ -411,7 +412,7 @@ def test_errors_are_small_after_many_iterations(model: str, names: str, error: f
         return np.asarray(outputs[proto.graph.output[0].name])
 
     def off(these: Seeds) -> float:
-        result = first(written(decide(flow, change, these, signature_stays=True)).proto)
+        result = first(written(Decision(flow, change, these, signature_stays=True)).proto)
         return float(np.abs(result - expected).max() / np.abs(expected).max())
 
     expected = first(flow.model.proto)

@@ -348,8 +348,9 @@ def test_before_opset_10_there_is_no_int8() -> None:
 
 def test_weights_in_half_precision_may_be_int8() -> None:
     half = changed(MATMUL, {"float": "float16"})
-    new, _ = stored(Model(model(half, W.astype(np.float16))), "int8")
+    new, casting = stored(Model(model(half, W.astype(np.float16))), "int8")
     assert full_objection(Model(new)) == ""
+    assert casting.before == "float16"
     assert new.graph.initializer[1].data_type == TensorProto.FLOAT16
 
 
@@ -424,6 +425,21 @@ def test_external_weights_that_stay_are_not_read(tmp_path: Path) -> None:
     onnx.save(model(ADDED), path, save_as_external_data=True, size_threshold=0)
     new, _ = stored(Model.load(path), "int8")
     assert new == onnx.load(path, load_external_data=False)
+
+
+def test_a_small_rest_of_external_data_is_taken_in(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    text = changed(
+        MATMUL,
+        {"<float[32,32] w = {0}>": "<float[32,32] w = {0}, float[32] b = {0}>",
+         "y = MatMul (x, w)": "m = MatMul (x, w) y = Add (m, b)"},
+    )  # fmt: skip
+    before = model(text, W, V[0])
+    onnx.save(before, path, save_as_external_data=True, size_threshold=0)
+    new, _ = stored(Model.load(path), "int8")
+    assert not any(map(is_external, new.graph.initializer))
+    held = {one.name: numpy_helper.to_array(one) for one in new.graph.initializer}
+    np.testing.assert_array_equal(held["b"], V[0])
 
 
 def test_external_weights_stay_where_a_file_would_be_too_large(

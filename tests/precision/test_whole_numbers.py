@@ -254,6 +254,23 @@ def test_a_range_whose_length_may_not_fit() -> None:
     assert kept(text, inputs_fit=True) == {"Range"}
 
 
+RANGE = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,N] x, float[2,3] y) => (int64[M] all) <int64 zero = {0}, int64 one = {1}> {
+      sizes = Shape (y)
+      end = Gather (sizes, one)
+      all = Range (zero, end, one)
+    }
+"""
+
+
+def test_onnxruntime_takes_no_range_of_known_sizes() -> None:
+    assert kept(RANGE) == {"Range"}
+    assert not kept(changed(RANGE, {"Shape (y)": "Shape (x)"}))
+    fixed = changed(RANGE, {"Range (zero, end, one)": "Range (zero, one, one)"})
+    assert not kept(fixed)
+
+
 def test_the_outcome_is_verified_as_equal() -> None:
     model = onnx.parser.parse_model(SEQUENCE)
     result = passes.cast(model, int32=True, executor="reference", verify_budget=5)

@@ -195,26 +195,67 @@ HALVED = """
       }> (h, x)
     }
 """
-_NAMES = ("Add", "Cast", "MatMul", "Mul", "Neg", "Scan", "Sub", "Tanh")
 SUMMED = changed(HALVED, {"n = Mul (m, e)": "n = Add (s, e)", "t = Tanh (n)": "t = Sub (n, m)"})
+NPU = 'name = "npu"\nsummary = "Some NPU"\n'
+LISTING = (
+    NPU
+    + """
+[operators]
+Cast = {}
+MatMul = {}
+Mul = {}
+Neg = {}
+Scan = {}
+Tanh = {types = ["float16"]}
+"""
+)
 
 
 @pytest.mark.parametrize(
-    ("model", "facts", "command"),
+    ("model", "profile", "command"),
     [
-        (HALVED, "[operators.Tanh]\ntypes = ['float16']", "cast --to float16"),
-        (HALVED, "[operators.Tanh]\ntypes = ['bfloat16']", "cast --to bfloat16"),
-        (HALVED, "refused-types = ['float']", "cast --to float16 --io cast"),
-        (HALVED, "refused-types = ['float', 'float16']", "cast --to bfloat16 --io cast"),
-        (SUMMED, "refused-types = ['float']", "cast --to float16 --io cast --half *"),
+        (HALVED, LISTING, "cast --to float16"),
+        (HALVED, changed(LISTING, {"float16": "bfloat16"}), "cast --to bfloat16"),
+        (HALVED, NPU + "refused-types = ['float']", "cast --to float16 --io cast"),
+        (HALVED, NPU + "refused-types = ['float', 'float16']", "cast --to bfloat16 --io cast"),
+        (SUMMED, NPU + "refused-types = ['float']", "cast --to float16 --io cast --half *"),
     ],
 )
-def test_a_cast_to_a_type_that_the_target_takes(model: str, facts: str, command: str) -> None:
-    others = "".join(f"[operators.{name}]\n" for name in _NAMES if f".{name}]" not in facts)
-    listed = others if "operators" in facts else ""
-    profile = parsed(f'name = "npu"\nsummary = "N"\n{facts}\n{listed}', "npu.toml")
-    found = plan(load_checked(as_model(model))[0], profile, Binding())
-    assert not found.taken, "the precision is another one, so nobody takes it unasked"
+def test_a_cast_to_a_type_that_the_target_takes(model: str, profile: str, command: str) -> None:
+    found = plan(load_checked(as_model(model))[0], parsed(profile, "npu.toml"), Binding())
+    assert not found.taken, "the precision is another one, so it is not taken unasked"
     (offer,) = found.offered
     assert (str(offer), offer.kind) == (command, RemedyKind.PRECISION)
     assert offer.cleared == {"type": len(found.left.findings)}
+
+
+def test_no_cast_is_named_if_the_target_takes_no_floats() -> None:
+    refusing = NPU + "refused-types = ['float', 'float16', 'bfloat16']"
+    found = plan(load_checked(as_model(HALVED))[0], parsed(refusing, "npu.toml"), Binding())
+    assert (found.taken, found.offered) == ([], [])
+
+
+WHOLE = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[4,N] x, int64[2] ids) => (float[N] y, float[2,N] z) <int64[1] four = {4}> {
+      n = Shape <start = 1> (x)
+      k = Mod (n, four)
+      i = Squeeze (k)
+      y = Gather (x, i)
+      at = Mod (ids, four)
+      z = Gather (x, at)
+    }
+"""
+
+
+def test_int64_that_is_proven_to_fit_becomes_int32_unasked() -> None:
+    found = plan(load_checked(as_model(WHOLE))[0], load("directml"), Binding())
+    (taken,) = found.taken
+    assert (str(taken), taken.kind) == ("cast --int32", RemedyKind.EXACT)
+    assert [one.path for one in found.left.findings] == ["main/mod_5"], "of unknown numbers"
+    (offer,) = found.offered
+    assert (str(offer), offer.kind) == (
+        "cast --int32 --assume int32-inputs",
+        RemedyKind.PROMISE,
+    )
+    assert offer.cleared == {"type": 1}

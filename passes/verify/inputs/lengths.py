@@ -18,7 +18,7 @@ from passes.ir.scope import walk_model
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.signature import inputs as signature_inputs
-from passes.verify.executor import Ended, Executor, Feeds, Outcome
+from passes.verify.executor import Ended, Executor, Feeds, Outcome, TookTooLong
 from passes.verify.inputs.dims import declared
 from passes.verify.inputs.drawer import CannotDraw, Drawer
 from passes.verify.inputs.in_use import in_use
@@ -57,24 +57,36 @@ def length_of(model: Model, free: Sequence[str]) -> str:
 def taken(
     model: Model,
     drawer: Drawer,
-    plan: Plan,
+    sizes: Mapping[str, int],
     executor: Executor,
+    *,
+    label: str = "of a size",
     numbers: Mapping[str, int] = _NONE,
+    timeout: float = _LEARNING,
 ) -> tuple[Drawer, Feeds, Outcome]:
     """Inputs as in use that an executor runs the model on, the drawer with what the model taught,
-    and the outcome. The inputs of some names are `numbers`.
+    and the outcome.
+
+    `sizes` are those of symbols, unless they follow from what the model needs; the inputs of some
+    names are `numbers`; `label` decides what is drawn; `timeout` is in seconds.
 
     Raises:
-        DoesNotFit: none are found.
+        DoesNotFit: none are found, or the model takes too long.
     """
-    why = ""
-    for attempt in range(len(ATTEMPTS)):
+    why, attempts = "", list(range(len(ATTEMPTS)))
+    while attempts:
+        attempt = attempts.pop(0)
+        places = enumerate(drawer.symbols())
+        fixed = tuple((place, sizes[name]) for place, name in places if name in sizes)
+        plan = Plan("ordinary", label, fixed=fixed, lengths="full", style="moderate")
         try:
             drawn = drawer.case(plan, attempt).feeds
             chosen = {name: np.full_like(drawn[name], one) for name, one in numbers.items()}
             feeds = in_use(model, {**drawn, **chosen})
-            run = executor.run(model.proto, feeds, base_dir=model.base_dir, timeout=_LEARNING)
+            run = executor.run(model.proto, feeds, base_dir=model.base_dir, timeout=timeout)
             return drawer, feeds, run
+        except TookTooLong as error:
+            raise DoesNotFit(f"the model {error}") from error
         except (Ended, CannotDraw) as error:
             why = why or f"{error}"
         if not attempt and drawer.needs is None:
@@ -82,4 +94,5 @@ def taken(
             lessons = Lessons(model.proto, drawer, reference, model.base_dir, _LEARNING)
             with suppress(TimeoutError):
                 drawer = replace(drawer, needs=lessons.learn(time.monotonic() + _LEARNING))
+            attempts[:0] = [0] if drawer.needs is not None else []
     raise DoesNotFit(f"no inputs are found that the model takes ({why}); --inputs gives some")

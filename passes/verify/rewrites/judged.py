@@ -11,7 +11,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from passes.binding.bound import Bound
-from passes.choices import RuleOptions, Verifying
+from passes.choices import Half, RuleOptions, Verifying
 from passes.engine.outcome import LeaveOut, Outcome, Pass
 from passes.engine.rounds import Rewritten
 from passes.errors import Mismatch, NotProduced, NotVerified
@@ -74,7 +74,8 @@ def judged_cast(
 
     Raises:
         NotVerified: it could not be executed.
-        LeaveOut: its error is larger than the largest that is allowed, unless nodes are left out.
+        LeaveOut: its error is larger than the largest that is allowed, unless nodes are left out,
+            or onnxruntime lacks a kernel.
         NotProduced: it is so with whatever is left out.
     """
     started = time.monotonic()
@@ -82,7 +83,8 @@ def judged_cast(
     bound = options.retyping.max_error if options.retyping else None
     terms = Terms(bound, verifying.executor, verifying.seed, feeds, verifying.budget)
     found = judged(before, after, terms)
-    within, known = found.within, [path for rule, path in options.left_out if rule == "cast"]
+    within, left_out = found.within, options.left_out
+    known = [path for (_, path), (code, _) in left_out.items() if code == "max-error"]
     seconds = report.spent.verifying + time.monotonic() - started
     spent = replace(report.spent, verifying=round(seconds, 3))
     report = replace(report, within=replace(within, raised=known), spent=spent)
@@ -90,12 +92,15 @@ def judged_cast(
         way = "--allow-unverified writes the model all the same"
         why = f"the outcome of the cast: {within.failure} [not-verified]; {way}"
         raise NotVerified(": ".join(filter(None, (report.file, why))), report)
+    blamed = [("cast", path) for path in found.blamed if ("cast", path) not in left_out]
+    if blamed and options.retyping and options.retyping.to == Half.float16:
+        raise LeaveOut(dict.fromkeys(blamed, ("type", f"onnxruntime: {within.loads}")))
     if within.failure or within.holds or bound is None:
         return report
 
     def recast(paths: Sequence[str]) -> ModelProto:
-        left_out = {("cast", path): ("max-error", "") for path in paths}
-        return cast(before, replace(options, left_out=left_out))[0]
+        more = {("cast", path): ("max-error", "") for path in paths}
+        return cast(before, replace(options, left_out={**left_out, **more}))[0]
 
     raised = Search(found, before, recast, bound, verifying.budget).run()
     if raised.nodes and not known:

@@ -20,7 +20,6 @@ from passes.verify.inputs.dims import element_type
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lengths import length_of, taken
-from passes.verify.inputs.plans import Plan
 from passes.verify.inputs.uses import uses_of
 from passes.verify.reference import ReferenceExecutor
 
@@ -60,45 +59,62 @@ class Cases:
 
     def all(self) -> Iterator[Case]:
         """Run the original, and yield a case for each run that ended."""
-        model = self.model
-        drawn = tuple(signature_inputs(model.proto.graph))
-        drawer = Drawer(drawn, self.seed, model_hints(model))
-        symbols, uses = drawer.symbols(), uses_of(model.proto)
-        length = length_of(model, symbols)
-        trips = [one.name for one in drawn if not length and "trips" in uses[one.name]]
+        inputs = tuple(signature_inputs(self.model.proto.graph))
+        drawer = Drawer(inputs, self.seed, model_hints(self.model))
+        length = length_of(self.model, drawer.symbols())
+        if not self.given:
+            yield from self._drawn(drawer, length)
+            return
+        self.inputs = "the given inputs"
         for feeds in self.given:
-            self.inputs = "the given inputs"
-            size = drawer.sizes_in(feeds).get(length)
             try:
-                case = self._case(size, feeds)
+                case = self._case(drawer.sizes_in(feeds).get(length), feeds)
             except Ended as error:
                 self.not_run.append(f"{self.inputs}: {error}")
             else:
                 yield case
-        if self.given:
-            return
+
+    def _drawn(self, drawer: Drawer, length: str) -> Iterator[Case]:
+        """Cases of several lengths: sizes of a symbol, else trip counts that are fed."""
+        uses = uses_of(self.model.proto)
+        trips = [one.name for one in drawer.inputs if not length and "trips" in uses[one.name]]
         free = length or ", ".join(trips)
         self.inputs = f"normal numbers, drawn {_DRAWS} times" + f" for each {free}" * bool(free)
-        before, took = 1, 0.0
+        before, took, done = 1, 0.0, set[int | None]()
         for size in LENGTHS if free else (None,):
             label = f"{free} = {size}" if free else "drawn inputs"
             if size and time.monotonic() + _DRAWS * took * size / before > self.deadline:
                 self.not_run.append(f"{label} (out of time)")
                 continue
-            places = ((symbols.index(length), size),) if length and size else ()
-            numbers = {name: size for name in trips if size}
             for number in range(_DRAWS):
                 started = time.monotonic()
-                plan = Plan("ordinary", f"{number}", fixed=places, lengths="full", style="moderate")
                 try:
-                    drawer, feeds, was = taken(model, drawer, plan, self.executor, numbers)
-                    case = self._case(size, feeds, was)
+                    drawer, case = self._at(drawer, length, trips, size, number)
                 except (DoesNotFit, Ended) as error:
                     self.not_run.append(f"{label}: {error}")
                     break
+                if case.length in done:  # the model takes no other one
+                    break
                 yield case
             else:
+                done.add(case.length)
                 before, took = size or 1, time.monotonic() - started
+
+    def _at(
+        self, drawer: Drawer, length: str, trips: Sequence[str], size: int | None, number: int
+    ) -> tuple[Drawer, Case]:
+        """A case of a length, or near it, and the drawer with what the model taught. Raises
+        DoesNotFit and Ended."""
+        drawer, feeds, was = taken(
+            self.model,
+            drawer,
+            {length: size} if size else {},
+            self.executor,
+            label=f"{number}",
+            numbers={name: size for name in trips if size},
+            timeout=self.left,
+        )
+        return drawer, self._case(drawer.sizes_in(feeds).get(length, size), feeds, was)
 
     def _case(self, length: int | None, feeds: Feeds, was: Outcome | None = None) -> Case:
         """The case of some inputs, for which the original answers `was` unless it has to be fed

@@ -16,6 +16,8 @@ from passes.verify.executor import Array, Outcome, Value
 
 #: The growth of an error that is not reported, for each so many times the length.
 _NO_GROWTH, _TIMES = 2.0, 8
+#: How what tells of an output begins that has another shape, so that nothing in it is compared.
+SHAPE = "the shape of"
 #: The tensors of a value, by their positions in the sequences that it consists of.
 _Tensors = dict[tuple[int, ...], Array]
 
@@ -41,7 +43,7 @@ def off(
         moved = _tensors(other.outputs.get(name))
         steady = _fit(was, moved)
         if not _fit(was, now):
-            yield Differing(f"the shape of {name!r}", length, 1, 1, int(not steady))
+            yield Differing(f"{SHAPE} {name!r}", length, 1, 1, int(not steady))
             continue
         all_ = [_Tensor(at, was[at], now[at], (moved if steady else was)[at]) for at in was]
         floats = [one for one in all_ if is_float(one.was.dtype)]

@@ -7,19 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from onnx import ModelProto
+
 from passes.ir.model import Model
-from passes.ir.places import is_loop
+from passes.ir.operators import HOLDERS, op_of
+from passes.ir.places import Key, Place, Scope, is_loop, scopes
 from passes.reports.precision import Differing, OutputError, ValueRange, Within, at
 from passes.types.signature import difference
 from passes.verify.executor import Ended, Feeds, ModelFailed, Outcome
 from passes.verify.installed import executors
-from passes.verify.within.alike import places_before
 from passes.verify.within.cases import SHORTEST, Case, Cases
-from passes.verify.within.errors import decisions, growing, off, sums_of, worst_of
+from passes.verify.within.errors import SHAPE, decisions, growing, off, sums_of, worst_of
 from passes.verify.within.rounded import EXECUTOR, Rounding, Seen
 
 #: Seconds for a run in onnxruntime.
 _LOADING = 60.0
+_NOR_THE_ORIGINAL = "; nor does it run the original"
 #: Values that are reported, at most.
 _MOST_RANGES = 16
 
@@ -81,6 +84,9 @@ class Judgement:
             found += self._decisions(case, new)
         self.errors = worst_of(one for one in found if isinstance(one, OutputError))
         self.differing = sums_of(one for one in found if isinstance(one, Differing))
+        for one in self.differing:
+            if one.what.startswith(SHAPE) and one.different > one.unsure:
+                self.failure = self.failure or f"{one.what} is another one{at(one.length)}"
         return self
 
     def _decisions(self, case: Case, new: Outcome) -> Iterator[Differing]:
@@ -149,6 +155,16 @@ class Judged:
     within: Within
     found: Judgement | None = None
 
+    @property
+    def blamed(self) -> list[str]:
+        """The nodes that onnxruntime names as it refuses to run the outcome, and not the original:
+        their paths in that."""
+        said = self.within.loads
+        if self.found is None or said.endswith(_NOR_THE_ORIGINAL):
+            return []
+        places = [one for one in self.found.places.values() if op_of(one.node) not in HOLDERS]
+        return [one.path for one in places if one.node.name and f"'{one.node.name}'" in said]
+
 
 def judged(before: Model, after: Model, terms: Terms) -> Judged:
     """Execute both models, in which inputs and outputs may be of other types of floats, and tell
@@ -194,6 +210,31 @@ def _loads(before: Model, after: Model, case: Case, which: str) -> str:
             try:
                 executor.run(before.proto, case.feeds, base_dir=before.base_dir, timeout=_LOADING)
             except Ended:
-                return f"{error}; nor does it run the original"
+                return f"{error}{_NOR_THE_ORIGINAL}"
             return f"{error}"
     return ""
+
+
+def places_before(before: ModelProto, after: ModelProto) -> dict[Key, Place]:
+    """The place in `before` of each node of `after`, by its key; none of nodes in graphs that
+    differ in more than Casts and constants."""
+    outer = {scope.path: scope for scope in scopes(before)}
+    pairs = ((outer[one.path], one) for one in scopes(after) if one.path in outer)
+    return {key: place for pair in pairs for key, place in _paired(*pair)}
+
+
+def _paired(before: Scope, after: Scope) -> Iterator[tuple[Key, Place]]:
+    old, new = _nodes(before), _nodes(after)
+    if [op_of(one.node) for one in old] != [op_of(one.node) for one in new]:
+        return
+    for one, other in zip(old, new, strict=True):
+        yield (*after.key, other.index), one
+        bodies = zip(before.inner(one.index), after.inner(other.index), strict=True)
+        for inner, pair in bodies:
+            yield from _paired(inner, pair)
+
+
+def _nodes(scope: Scope) -> list[Place]:
+    """The nodes of a graph that a cast neither adds nor removes."""
+    places = (Place(node, index, scope) for index, node in enumerate(scope.owner.node))
+    return [one for one in places if op_of(one.node) not in ("Cast", "Constant")]

@@ -10,7 +10,6 @@ from math import inf
 
 from onnx import ModelProto
 
-from passes.errors import count
 from passes.ir.model import Model
 from passes.reports.precision import at
 from passes.reports.words import scientific
@@ -90,7 +89,8 @@ class Search:
             else:
                 few = middle
         if most == len(order):
-            return self._none(f"more than {few} of {count(most, 'node')}")
+            every = few + 1 >= most
+            return self._none("all nodes" if every else f"more than {few} of {most} nodes")
         effect = f"the error is {_size(error)} with {most} nodes in float32"
         return Raised({path: self._raised.get(path, effect) for path in order[:most]})
 

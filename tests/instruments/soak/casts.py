@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, helper
 
 from benchmarks.rounded import rounded
-from passes.choices import Half, Retyping, Signature
+from passes.choices import Half, Retyping, Signature, Storage
 from passes.errors import NotProduced, PassesError
 from passes.types import signature
 from passes.verify.executor import CANNOT_LOAD
@@ -22,7 +23,7 @@ from tests.instruments.generate.feeds import draw
 from tests.instruments.generate.model import Generated
 from tests.instruments.soak.commands import Command
 from tests.instruments.soak.examine import Examination, Finding, last_frames
-from tests.instruments.soak.outcomes import MISSING, Ran, run
+from tests.instruments.soak.outcomes import MISSING, OPTIMIZER, Ran, run
 from tests.instruments.soak.properties import is_valid
 
 Array = npt.NDArray[Any]
@@ -30,7 +31,10 @@ Array = npt.NDArray[Any]
 _CASES = (0, 1, 2)
 #: Errors that are counted, each as a part of the largest element.
 _BOUNDS = (0.0, 1e-3, 1e-2, 1e-1)
-_HALVES = {Half.float16: TensorProto.FLOAT16, Half.bfloat16: TensorProto.BFLOAT16}
+#: Names of values and nodes in messages of onnxruntime.
+_NAME = re.compile(r" \(\w+_\)| node with name '\S*'")
+#: How sentences about a run begin that tell of a fault.
+_FAULTS = ("fails", "invalid", "types")
 
 
 def casts() -> list[Command]:
@@ -42,6 +46,7 @@ def casts() -> list[Command]:
         for whole in (False, True)
         if half or whole
     ]
+    wanted += [Retyping(weights=storage) for storage in Storage]
     return [Command("cast", options={"retyping": one}) for one in wanted]
 
 
@@ -108,8 +113,8 @@ class CastExaminer:
             feeds = draw(generated, case)
             said = self._ran(command, before, after, feeds)
             kind = said.partition(":")[0]
-            tally.count("cases", said if kind in ("missing", "within") else kind)
-            if kind in ("invalid", "fails", "types"):
+            tally.count("cases", kind if kind in _FAULTS else said)
+            if kind in _FAULTS:
                 yield kind, f"{said} (case {case})"
 
     def _ran(
@@ -121,15 +126,14 @@ class CastExaminer:
         if usual.outcome is None or original.outcome is None:
             return "original fails"
         given = _fed(after, feeds)
-        loaded = run(self._usual, after, given)
-        if said := _trouble(loaded):
-            if not said.startswith("missing"):
-                return said
-            # onnxruntime has no kernel: it is to run with the kernels of float32
-            if said.startswith("missing") and (
-                more := _trouble(run(self._plain, rounded(after), given))
-            ):
+        if said := _trouble(run(self._usual, after, given)):
+            if said.startswith("missing"):  # with the kernels of float32 it is to run
+                more = _trouble(run(self._plain, rounded(after), given))
+            else:
+                more = _trouble(run(self._plain, after, given))
+            if more:
                 return more
+            said = said.partition(":")[0] if said.startswith("missing") else OPTIMIZER
         found = run(self._reference, after, given)
         if found.outcome is None:
             return f"fails: in the reference executor: {found.failed or found.unable}"
@@ -144,7 +148,7 @@ class CastExaminer:
             return "other shapes"
         error = max((_error(*pair) for pair in pairs), default=0.0)
         bound = next((f"{one:g}" for one in _BOUNDS if error <= one), "nothing")
-        return f"missing, within {bound}" if said else f"within: {bound}"
+        return f"{said}, within {bound}" if said else f"within: {bound}"
 
 
 def _trouble(ran: Ran) -> str:
@@ -153,7 +157,7 @@ def _trouble(ran: Ran) -> str:
         return ""
     said = ran.unable or ran.failed
     if any(sign in said for sign in MISSING):
-        return f"missing: {said[:90]}"
+        return f"missing: {re.sub(_NAME, '', said)[:90]}"
     return f"invalid: {said}" if said.startswith(CANNOT_LOAD) else f"fails: {said}"
 
 

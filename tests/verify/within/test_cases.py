@@ -76,21 +76,26 @@ def test_both_models_get_the_same_numbers_if_one_takes_half_precision() -> None:
     assert np.array_equal(case.was.outputs["y"], before[0])
 
 
-def test_a_length_that_the_model_does_not_take_is_told() -> None:
-    pairs = changed(
-        SUM,
-        {
-            "zero = {0, 0, 0, 0}>": "zero = {0, 0, 0, 0}, int64[3] two = {-1, 5, 4}>",
-            "y = Scan": "blocks = Reshape (xs, two)  sums = ReduceSum (blocks)  y = Scan",
-        },
-    )
-    cases = cases_of(pairs, pairs)
-    assert [case.length for case in cases.all()] == [5] * 3
-    (sentence,) = cases.not_run
-    assert sentence.startswith("T = 1: no inputs are found that the model takes")
+def test_what_cannot_be_run_is_told() -> None:
+    foreign = changed(SUM, {'"" : 21': '"" : 21, "my" : 1', "Add (s_in": "my.Foo (s_in"})
+    cases = cases_of(foreign, foreign)
+    assert list(cases.all()) == []
+    assert len(cases.not_run) == 2
+    assert cases.not_run[0].startswith("T = 1: no inputs are found that the model takes (")
 
 
 def test_lengths_for_which_there_is_no_time_are_told() -> None:
     cases = cases_of(SUM, SUM_IN_HALF, deadline=0.0)
     assert list(cases.all()) == []
     assert cases.not_run == ["T = 1 (out of time)", "T = 5 (out of time)"]
+
+
+def test_a_length_that_the_model_needs_is_told_as_it_is() -> None:
+    six = changed(
+        SUM,
+        {
+            "zero = {0, 0, 0, 0}>": "zero = {0, 0, 0, 0}, float[1,6] w = {1, 1, 1, 1, 1, 1}>",
+            "y = Scan": "read = MatMul (w, xs)  y = Scan",
+        },
+    )
+    assert [case.length for case in cases_of(six, six).all()] == [6] * 3

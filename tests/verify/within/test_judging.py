@@ -105,6 +105,16 @@ def test_a_model_that_fails_where_the_original_does_not() -> None:
     assert found.sentence.startswith("the new model alone fails at 2: ")
 
 
+def test_an_output_of_another_shape_is_a_mismatch() -> None:
+    some = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N] xs) => (float[K] y) <float least = {0.5}> {
+        c = Greater (xs, least)  y = Compress <axis = 0> (xs, c)
+    }"""
+    others = changed(some, {"{0.5}": "{0.25}"})
+    found = within(some, others, {"xs": np.array([0.1, 0.3, 0.7], np.float32)}, bound=1.0)
+    assert (found.verdict, found.sentence) == ("mismatch", "the shape of 'y' is another one")
+
+
 def test_without_a_case_nothing_is_compared() -> None:
     found = within(SUM, SUM_IN_HALF, {"xs": np.zeros((2, 5), np.float32)})
     assert (found.verdict, found.holds) == ("not-compared", False)
@@ -117,3 +127,21 @@ def test_onnxruntime_need_not_run_what_it_has_no_kernel_for() -> None:
     found = judged(*sides, Terms(0.1, given=[normal(4, 4)])).within
     assert found.verdict == "within"
     assert found.loads.startswith("cannot load: Could not find an implementation for Add")
+
+
+def test_the_node_that_onnxruntime_does_not_run_is_named() -> None:
+    scattered = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x, float[1] u) => (float[4] y) <int64[1,1] i = {2}> {
+        [scattered] y = ScatterND <reduction = "add"> (x, i, u)
+    }"""
+    in_half = changed(
+        scattered,
+        {
+            "[scattered] y": "a = Cast <to = 10> (x)  b = Cast <to = 10> (u)  [scattered] c",
+            "(x, i, u)": "(a, i, b)  y = Cast <to = 1> (c)",
+        },
+    )
+    sides = [Model(onnx.parser.parse_model(text)) for text in (scattered, in_half)]
+    found = judged(*sides, Terms())
+    assert "data type is not supported with ScatterND" in found.within.loads
+    assert found.blamed == ["main/scattered"]
