@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,9 @@ class DataFile:
         self._offsets: dict[str, int] = {}
         self._end = 0
 
-    def tensor(
-        self,
-        name: str,
-        data_type: int,
-        dims: Iterable[int],
-        data: bytes | memoryview | npt.NDArray[Any],
-    ) -> TensorProto:
-        """A tensor with its data in the file, which has equal data once.
+    def tensor(self, like: TensorProto, data: bytes | memoryview | npt.NDArray[Any]) -> TensorProto:
+        """A tensor with the name, the type and the dims of another one, and with its data in the
+        file, which has equal data once.
 
         Raises:
             OSError: the disk is full.
@@ -49,7 +43,7 @@ class DataFile:
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self._offsets:
             self._append(data, digest)
-        made = TensorProto(name=name, data_type=data_type, dims=dims)
+        made = TensorProto(name=like.name, data_type=like.data_type, dims=like.dims)
         made.data_location = TensorProto.EXTERNAL
         # the checksum tells apart what other such files have at this place
         place = {"location": _NAME, "offset": self._offsets[digest], "length": len(data)}

@@ -64,17 +64,11 @@ class Held:
         self.file = DataFile()
         self._weights: dict[tuple[int, int, tuple[int, ...]], Any] = {}
 
-    def tensor(
-        self,
-        weight: Any,
-        name: str,
-        data_type: int,
-        dims: tuple[int, ...],
-        data: bytes | npt.NDArray[Any],
-    ) -> TensorProto:
+    def tensor(self, weight: Any, like: TensorProto, data: bytes | npt.NDArray[Any]) -> TensorProto:
         """The tensor that refers to the data of a weight. Raises OSError: the disk is full."""
-        tensor = self.file.tensor(name, data_type, dims, data)
-        self._weights[ExternalTensor.of(tensor).offset, data_type, dims] = weight
+        tensor = self.file.tensor(like, data)
+        where = ExternalTensor.of(tensor).offset, like.data_type, tuple(like.dims)
+        self._weights[where] = weight
         return tensor
 
     def weight(self, offset: int, data_type: int, dims: tuple[int, ...]) -> Any:
@@ -106,11 +100,11 @@ class Kind:
     take: Callable[[Any], tuple[ModelProto, Unnamed | None]]
     give: Callable[[ModelProto, Path | None, Held | None, Any], Any]
 
-    def is_class(self, kind: type) -> bool:
+    def is_class(self, kind: object) -> bool:
         """Return whether this is the class, or a subclass."""
         package, name = self.name.split(".")[0], self.name.split(".")[-1]
-        names = ((one.__module__.split(".")[0], one.__name__) for one in kind.__mro__)
-        return (package, name) in names
+        mro = getattr(kind, "__mro__", ())
+        return (package, name) in [(one.__module__.split(".")[0], one.__name__) for one in mro]
 
 
 def taken(source: object) -> tuple[ModelProto, Unnamed | None]:
@@ -177,28 +171,22 @@ def _from_onnx_ir(model: Any) -> tuple[ModelProto, Unnamed | None]:
     for weight in (value.const_value for value in _initializers(model)):
         if isinstance(weight, onnx_ir.ExternalTensor):
             external.add(os.fspath(weight.base_dir))
-        elif _has_bytes(weight):
+        elif weight.dtype != onnx_ir.DataType.STRING:
             inside += weight.nbytes
     if len(external) < 2 and inside < _MUCH:
         path = Unnamed.of(external.pop(), None) if external else None
         return onnx_ir.to_proto(model), path
     held, lean = Held(), model.clone()
     for value in _initializers(lean):
-        weight = value.const_value
-        large = isinstance(weight, onnx_ir.ExternalTensor) or weight.nbytes >= _LARGE
-        if not _has_bytes(weight) or not large:
+        weight, kind = value.const_value, value.const_value.dtype
+        if kind == onnx_ir.DataType.STRING:  # which has no file
             continue
-        data = weight.numpy() if weight.dtype.itemsize >= 1 else weight.tobytes()
-        tensor = held.tensor(
-            weight, value.name, weight.dtype.value, tuple(weight.shape.numpy()), data
-        )
-        value.const_value = onnx_ir.serde.TensorProtoTensor(tensor)
+        if isinstance(weight, onnx_ir.ExternalTensor) or weight.nbytes >= _LARGE:
+            like = TensorProto(name=value.name, data_type=kind.value, dims=weight.shape.numpy())
+            data = weight.numpy() if kind.itemsize >= 1 else weight.tobytes()
+            tensor = held.tensor(weight, like, data)
+            value.const_value = onnx_ir.serde.TensorProtoTensor(tensor)
     return onnx_ir.to_proto(lean), Unnamed.of(held.file.folder, held)
-
-
-def _has_bytes(weight: Any) -> bool:
-    """Return whether a tensor of onnx_ir has elements of one size."""
-    return bool(weight.dtype.value != TensorProto.STRING)
 
 
 def _to_onnx_ir(proto: ModelProto, base_dir: Path | None, held: Held | None, _: object) -> Any:
@@ -239,18 +227,17 @@ def _from_graphsurgeon(graph: Any) -> tuple[ModelProto, Unnamed | None]:
     held, lean = Held(), graph.copy()
     lean.producer_name, lean.producer_version = graph.producer_name, graph.producer_version
     for constant in _constants(lean):
-        values, data_type = constant._values, constant.export_dtype
-        lazy = isinstance(values, gs.ir.tensor.LazyValues)
-        if values.nbytes < _LARGE or data_type != values.dtype:
+        values, lazy = constant._values, isinstance(constant._values, gs.ir.tensor.LazyValues)
+        if values.nbytes < _LARGE or constant.export_dtype != values.dtype:
             continue
-        if not lazy:
-            data_type, data = helper.np_dtype_to_tensor_dtype(values.dtype), values
-        elif not values.tensor.HasField("raw_data"):
+        if lazy and values.tensor.HasField("raw_data"):
+            like, data = values.tensor, values.tensor.raw_data
+        elif lazy:  # external, or with an element at a time
             continue
         else:
-            data_type, data = values.tensor.data_type, values.tensor.raw_data
-        tensor = held.tensor(values, constant.name, data_type, tuple(values.shape), data)
-        constant.values = gs.ir.tensor.LazyValues(tensor)
+            data, data_type = values, helper.np_dtype_to_tensor_dtype(values.dtype)
+            like = TensorProto(name=constant.name, data_type=data_type, dims=values.shape)
+        constant.values = gs.ir.tensor.LazyValues(held.tensor(values, like, data))
     return gs.export_onnx(lean), Unnamed.of(held.file.folder, held)
 
 

@@ -136,6 +136,9 @@ def test_another_object_is_refused_with_the_list_of_what_is_taken(
         )
     with pytest.raises(TypeError, match=r"a model is given as one of ModelProto, bytes, onnx_ir"):
         passes.simplify(model()).to(list)
+    name: Any = "onnx_ir.Model"
+    with pytest.raises(TypeError, match=r", not as 'onnx_ir\.Model'$"):
+        passes.simplify(model()).to(name)
     assert passes.simplify(model()).to(ModelProto).graph.name == "g"
 
 

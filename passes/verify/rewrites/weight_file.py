@@ -66,7 +66,7 @@ class WeightFile:
         if self._file is None or not _is_large(tensor):
             return tensor
         try:
-            return self._file.tensor(tensor.name, tensor.data_type, tensor.dims, tensor.raw_data)
+            return self._file.tensor(tensor, tensor.raw_data)
         except OSError:
             return tensor
 
