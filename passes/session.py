@@ -18,7 +18,7 @@ from passes.check import Survey, check, load_checked
 from passes.choices import Proving, RuleOptions, Signature, Verifying
 from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
 from passes.errors import NotProduced, WrongUsage
-from passes.ir.kinds import Foreign, Held, Unnamed, given
+from passes.ir.kinds import Foreign, Unnamed, given
 from passes.ir.model import Model
 from passes.ir.protos import collector_held_back
 from passes.ir.save import save
@@ -35,13 +35,12 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Result:
     """A model that was rewritten and verified, and what was done to it. Its external data, if there
-    is any, is in `base_dir`: in a folder that is removed with the result if a model of another
+    is any, is in `base_dir`: in a folder that is removed with this path if a model of another
     package with large weights was taken."""
 
     model: ModelProto
     report: Report
     base_dir: Path | None = None
-    held: Held | None = field(default=None, repr=False, compare=False)
 
     def to(self, kind: type[_T]) -> _T:
         """The model as `onnx.ModelProto` or `bytes`, with its external data; or, with the weights
@@ -51,7 +50,7 @@ class Result:
             TypeError: `kind` is another class.
             BadModel: it is too large for bytes, or has what the other package has not.
         """
-        made: _T = given(self.model, kind, self.base_dir, self.held)
+        made: _T = given(self.model, kind, self.base_dir)
         return made
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -79,7 +78,7 @@ def loaded(source: Source) -> tuple[Model, Survey]:
     """
     if not isinstance(source, Result):
         return load_checked(source)
-    path = None if source.base_dir is None else Unnamed.of(source.base_dir, source.held)
+    path = None if source.base_dir is None else Unnamed.of(source.base_dir)
     return load_checked(Model(source.model, path))
 
 
@@ -219,7 +218,7 @@ class Session:
             spent = Spent(loading, round(_since(started) - loading, 3), made.seconds)
             report = replace(made.report, bound=bound.described(given), spent=spent)
             if proto is original.proto:
-                return Result(proto, report, original.base_dir, original.held)
+                return Result(proto, report, original.base_dir)
             attempt = proofs.attempt(given, equal, self.say)
             if attempt is not None:
                 report = replace(report, proof=attempt.proof)
@@ -244,7 +243,7 @@ class Session:
                     continue
             proofs.require(report)
             proofs.certify(given, proto, attempt, report)
-            return Result(proto, report, original.base_dir, original.held)
+            return Result(proto, report, original.base_dir)
 
     def _undisturbed(self) -> AbstractContextManager[None]:
         """The garbage collector held back where all that is made is kept."""

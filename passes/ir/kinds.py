@@ -76,29 +76,41 @@ class Held:
         return self._weights.get((offset, data_type, dims))
 
 
-class Unnamed(_Path):
-    """The path of a model without one, in the folder of its external data; a file of `held` weights
-    exists as long as this path does."""
+class Folder(_Path):
+    """The folder of the external data of a model without a path; the file of the weights that are
+    `held` exists as long as this object."""
 
-    held: Held | None
+    held: Held | None = None
 
     @classmethod
-    def of(cls, folder: Path | str, held: Held | None) -> Unnamed:
+    def of(cls, held: Held) -> Folder:
+        """The folder of the file of what is held."""
+        folder = cls(held.file.folder)
+        folder.held = held
+        return folder
+
+
+class Unnamed(_Path):
+    """The path of a model without one, in the `folder` of its external data."""
+
+    folder: Folder
+
+    @classmethod
+    def of(cls, folder: Path) -> Unnamed:
         """The path in a folder."""
         path = cls(folder, "model.onnx")
-        path.held = held
+        path.folder = folder if isinstance(folder, Folder) else Folder(folder)
         return path
 
 
 @dataclass(frozen=True)
 class Kind:
     """A class of a package, by its public name. `take` returns a model as a proto, with a path if
-    its data is external; `give` makes a model of a proto, the folder of its data, what is held and
-    the class."""
+    its data is external; `give` makes a model of a proto, the folder of its data and the class."""
 
     name: str
     take: Callable[[Any], tuple[ModelProto, Unnamed | None]]
-    give: Callable[[ModelProto, Path | None, Held | None, Any], Any]
+    give: Callable[[ModelProto, Path | None, Any], Any]
 
     def is_class(self, kind: object) -> bool:
         """Return whether this is the class, or a subclass."""
@@ -128,7 +140,7 @@ def taken(source: object) -> tuple[ModelProto, Unnamed | None]:
     raise TypeError(f"a model is one of {known}, or a Result, not {type(source).__qualname__!r}")
 
 
-def given(proto: ModelProto, kind: type, base_dir: Path | None, held: Held | None) -> Any:
+def given(proto: ModelProto, kind: type, base_dir: Path | None) -> Any:
     """A model as another kind: ModelProto or bytes, with its external data, or a class of another
     package.
 
@@ -144,7 +156,7 @@ def given(proto: ModelProto, kind: type, base_dir: Path | None, held: Held | Non
             raise BadModel("it is larger than the 2 GB of a file; `save` writes it") from error
     for one in _KINDS:
         if one.is_class(kind):
-            return one.give(proto, base_dir, held, kind)
+            return one.give(proto, base_dir, kind)
     known = ", ".join(["ModelProto", "bytes", *_NAMES])
     raise TypeError(f"a model is given as one of {known}, not as {kind!r}")
 
@@ -156,6 +168,10 @@ def _with_data(proto: ModelProto, base_dir: Path | None) -> ModelProto:
     whole = copied(proto)
     external_data_helper.load_external_data_for_model(whole, os.fspath(base_dir))
     return whole
+
+
+def _held(base_dir: Path | None) -> Held | None:
+    return base_dir.held if isinstance(base_dir, Folder) else None
 
 
 def _initializers(model: Any) -> Iterator[Any]:
@@ -174,7 +190,7 @@ def _from_onnx_ir(model: Any) -> tuple[ModelProto, Unnamed | None]:
         elif weight.dtype != onnx_ir.DataType.STRING:
             inside += weight.nbytes
     if len(external) < 2 and inside < _MUCH:
-        path = Unnamed.of(external.pop(), None) if external else None
+        path = Unnamed.of(Path(external.pop())) if external else None
         return onnx_ir.to_proto(model), path
     held, lean = Held(), model.clone()
     for value in _initializers(lean):
@@ -186,10 +202,10 @@ def _from_onnx_ir(model: Any) -> tuple[ModelProto, Unnamed | None]:
             data = weight.numpy() if kind.itemsize >= 1 else weight.tobytes()
             tensor = held.tensor(weight, like, data)
             value.const_value = onnx_ir.serde.TensorProtoTensor(tensor)
-    return onnx_ir.to_proto(lean), Unnamed.of(held.file.folder, held)
+    return onnx_ir.to_proto(lean), Unnamed.of(Folder.of(held))
 
 
-def _to_onnx_ir(proto: ModelProto, base_dir: Path | None, held: Held | None, _: object) -> Any:
+def _to_onnx_ir(proto: ModelProto, base_dir: Path | None, _: object) -> Any:
     import onnx_ir
 
     for _, top in scoping.owners(proto):
@@ -200,6 +216,7 @@ def _to_onnx_ir(proto: ModelProto, base_dir: Path | None, held: Held | None, _: 
     model = onnx_ir.from_proto(proto)
     if base_dir is not None:
         onnx_ir.external_data.set_base_dir(model.graph, base_dir)
+    held = _held(base_dir)
     for value in _initializers(model):
         tensor = value.const_value
         if held is not None and isinstance(tensor, onnx_ir.ExternalTensor):
@@ -238,13 +255,13 @@ def _from_graphsurgeon(graph: Any) -> tuple[ModelProto, Unnamed | None]:
             data, data_type = values, helper.np_dtype_to_tensor_dtype(values.dtype)
             like = TensorProto(name=constant.name, data_type=data_type, dims=values.shape)
         constant.values = gs.ir.tensor.LazyValues(held.tensor(values, like, data))
-    return gs.export_onnx(lean), Unnamed.of(held.file.folder, held)
+    return gs.export_onnx(lean), Unnamed.of(Folder.of(held))
 
 
-def _to_graphsurgeon(proto: ModelProto, base_dir: Path | None, held: Held | None, _: object) -> Any:
+def _to_graphsurgeon(proto: ModelProto, base_dir: Path | None, _: object) -> Any:
     import onnx_graphsurgeon as gs
 
-    graph = gs.import_onnx(proto)
+    graph, held = gs.import_onnx(proto), _held(base_dir)
     for constant in _constants(graph):
         tensor = constant._values.tensor
         if base_dir is None or not is_external(tensor):
@@ -260,9 +277,9 @@ def _from_torch(program: Any) -> tuple[ModelProto, Unnamed | None]:
     return _from_onnx_ir(program.model)
 
 
-def _to_torch(proto: ModelProto, base_dir: Path | None, held: Held | None, kind: Any) -> Any:
+def _to_torch(proto: ModelProto, base_dir: Path | None, kind: Any) -> Any:
     """A program that computes as others do; only torch makes the exported program of one."""
-    return kind(_to_onnx_ir(proto, base_dir, held, kind), None)
+    return kind(_to_onnx_ir(proto, base_dir, kind), None)
 
 
 #: The public names, with what takes and gives models of these classes.

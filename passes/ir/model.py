@@ -26,7 +26,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
-from passes.ir.kinds import Foreign, Held, Unnamed, taken
+from passes.ir.kinds import Foreign, Unnamed, taken
 from passes.ir.operators import SPELLED_OUT, plain_domain
 from passes.ir.places import imports_of
 from passes.ir.protos import copied
@@ -94,17 +94,14 @@ class Model:
     @property
     def base_dir(self) -> Path | None:
         """The folder that external data is relative to."""
+        if isinstance(self.path, Unnamed):
+            return self.path.folder
         return None if self.path is None else self.path.parent
 
     @property
     def file(self) -> str:
         """The file's name for messages."""
         return "" if self.path is None or isinstance(self.path, Unnamed) else str(self.path)
-
-    @property
-    def held(self) -> Held | None:
-        """The weights of a model of another package that are given back as they are."""
-        return self.path.held if isinstance(self.path, Unnamed) else None
 
     def opset(self, owner: Owner | None = None, domain: str = "") -> int:
         """The version of a domain that a function, or the main graph, imports; 0 if none."""

@@ -95,13 +95,23 @@ def test_an_outcome_with_its_weights_in_a_file_has_them_in_every_kind(tmp_path: 
         assert {one.data_location for one in whole.graph.initializer} == {onnx.TensorProto.DEFAULT}
         assert agree(model(), whole)
     saved = result.save(tmp_path / "made.onnx")
-    folder = result.base_dir
+    folder = Path(str(result.base_dir))
     again = passes.simplify(result)
     del result
     assert folder.exists(), "the next result needs its weights"
     del again
     assert not folder.exists()
     assert agree(model(), saved)
+
+
+@pytest.mark.usefixtures("into_a_file")
+def test_what_runs_in_chunks_has_its_weights_too() -> None:
+    made = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[T,2] x) => (float[T,2] y) { y = MatMul (x, w) }""")
+    made.graph.initializer.append(numpy_helper.from_array(np.eye(2, dtype=np.float32), "w"))
+    streamed = passes.stream(gs.import_onnx(made), axis="T")
+    assert streamed.base_dir is not None
+    assert (streamed.base_dir / "weights").exists()
 
 
 def test_external_data_is_mapped_in_a_graph_of_graphsurgeon(tmp_path: Path) -> None:
