@@ -50,8 +50,9 @@ def node_data(model: str | PathLike[str], report: Report) -> str:
         if (known := next(filter(None, ids), None)) is not None:
             found[known[0]][known[1]].append(record)
     name = f"passes {report.command}"
+    plain = {"hideInAggregatedStatsTable": True, "hideInChildrenStatsTable": True}  # of numbers
     data = {
-        graph: GraphNodeData({node: _result(records) for node, records in nodes.items()}, name)
+        graph: GraphNodeData({id_: _result(each) for id_, each in nodes.items()}, name, **plain)
         for graph, nodes in found.items()
     }
     return str(ModelNodeData(data).to_json_string(indent=2))
