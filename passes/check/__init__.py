@@ -15,15 +15,16 @@ from passes.check.lookup import Lookup
 from passes.check.operators import NodeInScope
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
+from passes.ir.kinds import Foreign
 from passes.ir.model import Model
 
 __all__ = ["Survey", "check", "check_outcome", "load_checked"]
 
 
 def load_checked(
-    source: Model | ModelProto | bytes | str | os.PathLike[str],
+    source: Model | ModelProto | bytes | str | os.PathLike[str] | Foreign,
 ) -> tuple[Model, Survey]:
-    """A valid model from a file, bytes or a proto, and what was found in it.
+    """A valid model from all that is taken for one, and what was found in it.
 
     One that onnxruntime runs, though it is invalid by the specification, is mended in a copy, with
     a note in the survey.
