@@ -80,7 +80,8 @@ class Bounded:
 _CHOOSING: Mapping[str, Sequence[int]] = {
     **positions("moves"),
     **dict.fromkeys(where(lambda row: row.hands_on), (0,)),
-    **dict.fromkeys(("SequenceAt", "SequenceErase", "SplitToSequence", "TopK", "Unique"), (0,)),
+    **dict.fromkeys(("ConcatFromSequence", "SequenceAt", "SequenceErase"), (0,)),
+    **dict.fromkeys(("SplitToSequence", "TopK", "Unique"), (0,)),
     **dict.fromkeys(("Max", "Min", "SequenceConstruct"), EVERY),
     "SequenceInsert": (0, 1),
     "Where": (1, 2),
