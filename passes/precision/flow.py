@@ -3,11 +3,11 @@ pass them on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
@@ -18,8 +18,11 @@ from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Place, Scope, is_loop
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import LoopForm
+from passes.operators.table import TRAITS, UNKNOWN
+from passes.operators.traits import Traits
 from passes.types.value_types import Dims, dims_of
 
+_T = TypeVar("_T")
 #: The number of an omitted value.
 OMITTED = -1
 
@@ -50,6 +53,11 @@ class Step:
     index: int
     inputs: Sequence[int]
     outputs: Sequence[int]
+
+    @property
+    def row(self) -> Traits:
+        """The row of its operator."""
+        return TRAITS.get(self.op, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +156,7 @@ class Flow:
     @cached_property
     def readers(self) -> Mapping[int, Sequence[Read]]:
         """The reads of each value that is read."""
-        found: dict[int, list[Read]] = {}
-        for read in self.reads():
-            found.setdefault(read.value, []).append(read)
-        return found
+        return _grouped((read.value, read) for read in self.reads())
 
     def reads(self) -> Iterator[Read]:
         """Yield all reads, by nodes and by outputs of graphs."""
@@ -164,14 +169,21 @@ class Flow:
                 yield Read(value, position, None, graph)
 
     @cached_property
+    def crossings(self) -> Sequence[tuple[int, int]]:
+        """The pairs of values of which the second one is made of the first one across the border of
+        a body."""
+        found = [(read.value, one) for at in self.borders for one in at.made for read in at.reads]
+        return [pair for pair in found if OMITTED not in pair]
+
+    @cached_property
     def sources(self) -> Mapping[int, Sequence[int]]:
         """The values that a value of a loop or If is made of, across the border of a body."""
-        found: dict[int, list[int]] = {}
-        for border in self.borders:
-            for value in border.made:
-                found.setdefault(value, []).extend(read.value for read in border.reads)
-        found.pop(OMITTED, None)
-        return found
+        return _grouped((made, value) for value, made in self.crossings)
+
+    @cached_property
+    def targets(self) -> Mapping[int, Sequence[int]]:
+        """The values of loops and Ifs that are made of a value, across the border of a body."""
+        return _grouped(self.crossings)
 
     @property
     def states(self) -> Iterator[State]:
@@ -264,6 +276,14 @@ class Flow:
 
     def _cross(self, crossing: Crossing, reads: Sequence[Read], *made: int) -> None:
         self.borders.append(Border(crossing, tuple(reads), made))
+
+
+def _grouped(pairs: Iterable[tuple[int, _T]]) -> Mapping[int, Sequence[_T]]:
+    """What is paired with each number."""
+    found: dict[int, list[_T]] = {}
+    for number, one in pairs:
+        found.setdefault(number, []).append(one)
+    return found
 
 
 def _element(kind: TypeProto | None) -> tuple[int, bool]:

@@ -99,9 +99,8 @@ class Ranges:
             outputs = [one for one in step.outputs if one != OMITTED]
             for value in step.inputs:
                 found.setdefault(value, []).extend(outputs)
-        for number, sources in self.flow.sources.items():
-            for value in sources:
-                found.setdefault(value, []).append(number)
+        for value, made in self.flow.crossings:
+            found.setdefault(value, []).append(made)
         for body, (_, count) in self._trips.items():
             found.setdefault(count, []).extend(self.flow.inputs[body])
         return found
@@ -114,8 +113,7 @@ class Ranges:
         if number in self._states:
             return self._entering(value, self._states[number]), Ahead(number, (0, 0))
         if number in self.flow.sources:
-            sources = [one for one in self.flow.sources[number] if one != OMITTED]
-            return self._joined(value, sources), None
+            return self._joined(value, self.flow.sources[number]), None
         if value.constant:
             return self._constant(value), None
         if step is not None:

@@ -23,8 +23,7 @@ from passes.ir.names import Names
 from passes.ir.protos import copy_fields, replace_all
 from passes.ir.versions import DEQUANTIZES, DEQUANTIZES_CHANNELS, FREE_INITIALIZERS
 from passes.operators.element_types import signature
-from passes.operators.table import traits_of
-from passes.precision.flow import Flow, Value
+from passes.precision.flow import Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
 from passes.reports.precision import Casting, Kept
 from passes.types.dtypes import numpy_dtype
@@ -166,7 +165,7 @@ class _Storing:
             if read.step is None:
                 return None
             step = self.flow.steps[read.step]
-            axis = _channel(step.node, read.position)
+            axis = _channel(step, read.position)
             if axis is not None and rank > 1:
                 found.add(axis % rank)
                 continue
@@ -219,13 +218,13 @@ class _Storing:
         return Kept(reason.code, reason.sentence, paths, readers)
 
 
-def _channel(node: NodeProto, position: int) -> int | None:
+def _channel(step: Step, position: int) -> int | None:
     """The axis of an input of a product or look-up that is not summed up; None if there is none."""
-    axis = traits_of(node).channel(position)
+    axis = step.row.channel(position)
     if axis is None:
         return None
-    transposed = position < 2 and attribute(node, f"trans{'AB'[position]}", 0)
-    return 1 - axis if transposed else attribute(node, "axis", axis)
+    transposed = position < 2 and attribute(step.node, f"trans{'AB'[position]}", 0)
+    return 1 - axis if transposed else attribute(step.node, "axis", axis)
 
 
 def _halved(array: Array) -> _Form | Reason:

@@ -7,7 +7,6 @@ from onnx import TensorProto
 from passes.analysis.integers.affine import LIMITS
 from passes.operators.bounds import Interval, chosen_from
 from passes.operators.comparisons import COMPARISONS
-from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Read, Step
 from passes.precision.ranges import Ranges
@@ -77,18 +76,18 @@ class _Fitting:
             return False
         if number not in self._determined:
             step = self.flow.steps[made]
-            row = traits_of(step.node)
-            if row.values is Values.SIZES:
+            if step.row.values is Values.SIZES:
                 self._determined[number] = is_static(self.flow.dims(step.inputs[0]))
             else:
                 read = [self._is_determined(one, farthest - 1) for one in step.inputs]
-                self._determined[number] = all(read) and (row.by_element or row.only_moves)
+                self._determined[number] = all(read) and (
+                    step.row.by_element or step.row.only_moves
+                )
         return self._determined[number]
 
     def _fits(self, number: int) -> bool:
-        if number == OMITTED or self.flow.values[number].elem_type != TensorProto.INT64:
-            return True
-        return _within(self.ranges.bounds[number], _INT32)
+        whole = self.flow.elem_type(number) == TensorProto.INT64
+        return not whole or _within(self.ranges.bounds[number], _INT32)
 
     def _computes(self, step: Step) -> bool:
         """Return whether a node computes the same with numbers of 32 bits."""
