@@ -41,19 +41,8 @@ _FEW = 16
 #: Elements of a weight that are looked at together.
 _BLOCK = 1 << 20
 
-_ACCUMULATOR = Reason(
-    "accumulator",
-    "it is part of a state that sums or factors change: errors would grow with the length",
-)
-_FACTOR = Reason(
-    "factor",
-    "it computes a factor of a state in each iteration: errors of it would grow with the length",
-)
 _ENDS = Reason("decides", "it decides when a loop ends: the trip count might change")
-_DECIDES = Reason(
-    "decides", "it decides on a branch, an integer or a position: rounded operands might change it"
-)
-_LOSES = Reason("block-list", "it loses too many digits in half precision")
+_DECIDES = Reason("decides")
 
 
 def float_seeds(flow: Flow, narrow: int, keep: Sequence[str], half: Sequence[str]) -> Seeds:
@@ -156,8 +145,8 @@ class _Defaults:
                     factors += (value for value in step.inputs if value not in on_path)
         for value, number in part.items():
             if number in growing:
-                self.stays(value, _ACCUMULATOR)
-        self._back(factors, _FACTOR, _by_element, self.flow.sources)
+                self.stays(value, Reason("accumulator"))
+        self._back(factors, Reason("factor"), _by_element, self.flow.sources)
 
     def _paths(self) -> Iterator[tuple[int, int]]:
         """The pairs of values, within bodies, of which the first one adds to the second one."""
@@ -241,7 +230,7 @@ class _Defaults:
         for step in self.flow.steps:
             reduces = text(step.node, "reduction", "none") != "none"  # a Scatter, a loss
             if step.row.stays_wide or draws(step.node) or reduces:
-                self.stay(step, _LOSES)
+                self.stay(step, Reason("block-list"))
             elif step.op in _CASTS and self.flow.elem_type(step.inputs[0]) in _INTEGERS:
                 self.stay(step, casts)
 
