@@ -19,11 +19,13 @@ import onnx
 from onnx import ModelProto
 
 import passes
-from benchmarks.harness import Bench
+from benchmarks.harness import Aim, Bench, Side
 from benchmarks.loops_of_floats import LENGTHS, STORED, Case, Fed, exported, golden
+from benchmarks.models import nested
 from benchmarks.peers import CASTS, Failed, cast_by
 from benchmarks.rounded import rounded
 from passes.errors import PassesError
+from passes.ir import scope as scoping
 from passes.verify.executor import Ended, Value
 from passes.verify.installed import OnnxRuntimeExecutor
 from tests.precision.recurrences import MODELS, feeds_of
@@ -31,6 +33,7 @@ from tests.precision.recurrences import MODELS, feeds_of
 _OURS = "passes cast"
 #: Seconds for one run.
 _SECONDS = 60
+_NODES, _SOON = 20, Aim(seconds=5)
 _BOUNDS = (1e-3, 1e-2)
 #: Those of recurrences.
 _ITERATIONS = 4096
@@ -94,6 +97,11 @@ def measure(bench: Bench) -> None:
     if importlib.util.find_spec("onnxruntime") is None:
         bench.note("onnxruntime is not installed")
         return
+    loops = 10 if bench.quick else 1000
+    model = _loops(loops)
+    ours = Side("cast", lambda: passes.cast(model, to="float16", verify=False))
+    theirs = Side("infer_shapes", lambda: onnx.shape_inference.infer_shapes(model))
+    bench.compare(f"{loops} Loops of {_NODES} nodes", ours, theirs, aim=_SOON, runs=3)
     for title, cases in (("exported", exported), ("golden", golden)):
         found = measured(list(cases(quick=bench.quick)))
         for line in totals(found):
@@ -103,6 +111,16 @@ def measure(bench: Bench) -> None:
             f"{kept[0]:.0e} in float16, {kept[1]:.0e} in bfloat16, {halves:.0e} if all is float16"
         )
         bench.note(f"{name} as a {form}: {said}")
+
+
+def _loops(count: int) -> ModelProto:
+    """A chain of Loops with states that are half by default, for they saturate."""
+    model = nested(count, nodes=_NODES, changing=0, opset=17)
+    for node in (inner for loop in model.graph.node for inner in scoping.inner_nodes(loop)):
+        if node.op_type == "LeakyRelu":
+            node.op_type = "Tanh"
+            del node.attribute[:]
+    return model
 
 
 def measured(cases: Sequence[Case]) -> list[Measured]:

@@ -21,7 +21,6 @@ from passes.verify.executor import Feeds
 from passes.verify.inputs.drawer import Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lengths import length_of, taken
-from passes.verify.inputs.plans import Plan
 from passes.verify.installed import OnnxRuntimeExecutor
 
 _GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -106,10 +105,8 @@ def _drawn(model: Model, executor: OnnxRuntimeExecutor) -> Iterator[Fed]:
             if count in unfit:
                 continue
             sizes = {name: _OTHER if length and name != length else count for name in free}
-            places = tuple((place, sizes[name]) for place, name in enumerate(free))
-            plan = Plan("ordinary", "measured", fixed=places, lengths="full", style="moderate")
             try:
-                drawer, feeds, _ = taken(model, drawer, plan, executor)
+                drawer, feeds, _ = taken(model, drawer, sizes, executor)
             except DoesNotFit:
                 unfit.add(count)
                 continue

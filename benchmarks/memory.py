@@ -31,9 +31,9 @@ _DOWN = (
     "sys.argv[1:] = ['convert', {0!r}, '--opset', '12', '--no-verify', '--force', '-o', {1!r}]; "
     "runpy.run_module('passes', run_name='__main__')"
 )
-_STORED = (
+_CAST = (
     "import runpy, sys; "
-    "sys.argv[1:] = ['cast', {{0!r}}, '--weights', '{}', '--no-verify', '--force', '-o', {{1!r}}]; "
+    "sys.argv[1:] = ['cast', {{0!r}}, {!r}, {!r}, '--no-verify', '--force', '-o', {{1!r}}]; "
     "runpy.run_module('passes', run_name='__main__')"
 )
 _VERIFIED = "import passes; passes.convert({0!r}, opset=13, verify_budget=20)"
@@ -71,10 +71,10 @@ def measure(bench: Bench) -> None:
         )
         count = 1 if bench.quick else 16
         onnx.save(products_of(count), before, save_as_external_data=True, location="products")
-        for kind in ("float16", "int8"):
-            peak = peak_memory(_STORED.format(kind), before, after)
+        for option in ("--to", "float16"), ("--weights", "float16"), ("--weights", "int8"):
+            peak = peak_memory(_CAST.format(*option), before, after)
             bench.note(
-                f"weights in {kind}, {count << 6} MB of external weights: peak memory "
+                f"cast {' '.join(option)}, {count << 6} MB of external weights: peak memory "
                 f"{peak / (count << 16):.2f}x of them ({peak / 1024:.0f} MB)"
             )
         count = 1 if bench.quick else 8

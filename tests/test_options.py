@@ -47,7 +47,7 @@ from passes.testing import options_of
         (
             passes.lower,
             {"assume": ["luck"]},
-            "assume is ['luck'], not among valid-inputs, non-empty",
+            "assume is ['luck'], not among valid-inputs, non-empty, int32-inputs",
         ),
     ],
 )

@@ -13,7 +13,7 @@ import onnx
 from onnx import ModelProto, helper
 
 from benchmarks.rounded import rounded
-from passes.choices import Half, Retyping, Signature
+from passes.choices import Half, Retyping, Signature, Storage
 from passes.errors import NotProduced, PassesError
 from passes.types import signature
 from passes.verify.executor import CANNOT_LOAD
@@ -46,6 +46,7 @@ def casts() -> list[Command]:
         for whole in (False, True)
         if half or whole
     ]
+    wanted += [Retyping(weights=storage) for storage in Storage]
     return [Command("cast", options={"retyping": one}) for one in wanted]
 
 

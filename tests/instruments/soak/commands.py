@@ -131,7 +131,8 @@ def dealt(every: Sequence[Command], seed: int, count: int) -> list[Command]:
 def _short(value: Any) -> str:
     """An option in few words."""
     if isinstance(value, Retyping):
-        return ",".join([value.to, value.io, *["int32"] * value.int32])
+        stored = [f"weights {value.weights}"] * bool(value.weights)
+        return ",".join([value.to, value.io, *stored, *["int32"] * value.int32])
     return str(value)
 
 
