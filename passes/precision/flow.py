@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -71,22 +70,18 @@ class Read:
     graph: int = 0
 
 
-class Crossing(Enum):
-    """How values cross the border of a body."""
-
-    STATE = "the initial and the returned value become the entering and the final one"
-    SCANNED = "a tensor becomes its slice"
-    COLLECTED = "a returned value becomes what collects it"
-    BRANCHES = "what each branch of an If returns becomes its output"
-
-
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Values that cross the border of a body: the reads there, and the values that they become."""
+    """Values that cross the border of a body: the reads there, and the values that they become.
 
-    crossing: Crossing
+    A state has two of both, the initial and the returned value, the entering and the final one. A
+    scanned tensor becomes its slice, a returned value what collects it, and what the branches of an
+    If return its output. `enters`: the first value that is made is an input of the body.
+    """
+
     reads: tuple[Read, ...]
     made: tuple[int, ...]
+    enters: bool = False
 
 
 class State(NamedTuple):
@@ -103,8 +98,8 @@ class Flow:
     """All values and nodes of the main graph of a model; functions are not looked into.
 
     `scopes` are the graphs, the outermost first; `producers` has the step that computes a value,
-    None for inputs and initializers. `deciding` are conditions and trip counts: those of loops
-    (`True`) and of Ifs.
+    None for inputs and initializers. `loops` are those by the number of their body. `deciding` are
+    conditions and trip counts: those of loops (`True`) and of Ifs.
     """
 
     model: Model
@@ -115,6 +110,7 @@ class Flow:
     inputs: list[list[int]] = field(default_factory=list)
     returned: list[list[int]] = field(default_factory=list)
     borders: list[Border] = field(default_factory=list)
+    loops: dict[int, Step] = field(default_factory=dict)
     deciding: list[tuple[int, bool]] = field(default_factory=list)
 
     @classmethod
@@ -189,7 +185,7 @@ class Flow:
     def states(self) -> Iterator[State]:
         """Yield the carried values."""
         for border in self.borders:
-            if border.crossing is Crossing.STATE:
+            if len(border.made) > 1:
                 yield State(*(read.value for read in border.reads), *border.made)
 
     # -- reading ------------------------------------------------------------------------------
@@ -247,14 +243,15 @@ class Flow:
         if op == "If":
             self.deciding.append((inputs[0], False))
             for position, output in enumerate(outputs):
-                reads = [self._returned(body, position) for body in bodies]
-                self._cross(Crossing.BRANCHES, reads, output)
+                reads = (self._returned(body, position) for body in bodies)
+                self.borders.append(Border(tuple(reads), (output,)))
         elif is_loop(node):
             self._loop(step, bodies[0])
 
     def _loop(self, step: Step, body: int) -> None:
         """Add what a loop carries, scans and collects, and what decides when it ends."""
         form = LoopForm.from_node(step.node, self.opset)
+        self.loops[body] = step
         carried, scanned = len(form.carried), len(form.scanned)
         head = len(step.inputs) - carried - scanned
         first = 1 if form.condition is not None else 0
@@ -262,20 +259,17 @@ class Flow:
         entering = self.inputs[body][2 * first :]
         returned = [self._returned(body, first + at) for at in range(len(step.outputs))]
         for position, made in enumerate(zip(entering, step.outputs[:carried], strict=False)):
-            self._cross(Crossing.STATE, [fed[position], returned[position]], *made)
+            self.borders.append(Border((fed[position], returned[position]), made, enters=True))
         for read, value in zip(fed[carried:], entering[carried:], strict=True):
-            self._cross(Crossing.SCANNED, [read], value)
+            self.borders.append(Border((read,), (value,), enters=True))
         for read, value in zip(returned[carried:], step.outputs[carried:], strict=True):
-            self._cross(Crossing.COLLECTED, [read], value)
+            self.borders.append(Border((read,), (value,)))
         if form.condition is not None:
             ends = (*step.inputs[:2], self.returned[body][0])
             self.deciding += [(value, True) for value in ends if value != OMITTED]
 
     def _returned(self, graph: int, position: int) -> Read:
         return Read(self.returned[graph][position], position, None, graph)
-
-    def _cross(self, crossing: Crossing, reads: Sequence[Read], *made: int) -> None:
-        self.borders.append(Border(crossing, tuple(reads), made))
 
 
 def _grouped(pairs: Iterable[tuple[int, _T]]) -> Mapping[int, Sequence[_T]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from passes.ir.operators import CONTROL_FLOW
-from passes.precision.flow import OMITTED, Crossing, Flow, Read, Step, Value
+from passes.precision.flow import OMITTED, Flow, Read, Step, Value
 from passes.precision.operands import WIDE, Narrowing, Operand, operands_of
 from passes.precision.seeds import Reason, Seeds
 
@@ -242,7 +242,7 @@ class Decision:
             made, read = border.made[0], [one.value for one in border.reads]
             if made not in self._of_values:
                 continue
-            if border.crossing in (Crossing.STATE, Crossing.SCANNED):
+            if border.enters:
                 self._if_read_wide(made, read[1:], reads_wide)
             else:
                 cells = [self._of_values[one] for one in read if one in self._of_values]

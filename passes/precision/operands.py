@@ -61,10 +61,9 @@ class Operands:
 
 def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     """The operands of a node that is no loop and no If."""
-    known = None if step.node.domain else signature(step.op, flow.opset)
     # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
-    if step.op == "BitCast" or holds_graphs(step.node):
-        known = None
+    fixed = step.op == "BitCast" or holds_graphs(step.node)
+    known = None if fixed else signature(step.op, flow.opset)
     formals = [known.input(at) if known else None for at in range(len(step.inputs))]
     formals += [known.output(at) if known else None for at in range(len(step.outputs))]
     slots = list(zip((*step.inputs, *step.outputs), formals, strict=True))

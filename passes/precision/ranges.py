@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -59,21 +59,12 @@ class Ranges:
         self._changes: dict[int, int] = {}
         self._states = {state.entering: state for state in flow.states}
         self._varies = [stands_in_loop(scope) for scope in flow.scopes]
-        self._trips = dict(self._trip_counts())
-        self._iterations = {
-            flow.inputs[body][0]: body
-            for body, trips in self._trips.items()
-            if flow.steps[trips[0]].op == "Loop" and flow.inputs[body]
-        }
         self._solve()
 
-    def _trip_counts(self) -> Iterable[tuple[int, tuple[int, int]]]:
-        """Yield the bodies of loops, each with its node and the value that is its trip count."""
-        graphs = {scope.key: number for number, scope in enumerate(self.flow.scopes)}
-        for step in self.flow.steps:
-            if step.op in ("Loop", "Scan"):
-                body = graphs[(*self.flow.scopes[step.graph].key, step.index, "body")]
-                yield body, (step.number, step.inputs[0] if step.op == "Loop" else OMITTED)
+    def _trip_count(self, body: int) -> int:
+        """The value that is the trip count of a loop; `OMITTED` if there is none."""
+        loop = self.flow.loops[body]
+        return loop.inputs[0] if loop.op == "Loop" else OMITTED
 
     def _solve(self) -> None:
         """Compute the values in order, and again what depends on one that has changed."""
@@ -101,8 +92,8 @@ class Ranges:
                 found.setdefault(value, []).extend(outputs)
         for value, made in self.flow.crossings:
             found.setdefault(value, []).append(made)
-        for body, (_, count) in self._trips.items():
-            found.setdefault(count, []).extend(self.flow.inputs[body])
+        for body in self.flow.loops:
+            found.setdefault(self._trip_count(body), []).extend(self.flow.inputs[body])
         return found
 
     # -- values -------------------------------------------------------------------------------
@@ -119,8 +110,9 @@ class Ranges:
         if step is not None:
             made = self.flow.steps[step]
             return self._output(made, value), self._ahead_of_step(made, value)
-        if number in self._iterations:
-            return (0, max(0, self._most_trips(self._iterations[number]) - 1)), None
+        loop = self.flow.loops.get(value.graph)
+        if loop is not None and loop.op == "Loop" and number == self.flow.inputs[value.graph][0]:
+            return (0, max(0, self._most_trips(value.graph) - 1)), None
         inputs = self.inputs if value.elem_type == TensorProto.INT64 and value.fed else None
         return held(inputs, value.elem_type), None
 
@@ -151,7 +143,7 @@ class Ranges:
 
     def _most_trips(self, body: int) -> int:
         """A number that the iterations of a loop do not exceed."""
-        _, count = self._trips[body]
+        count = self._trip_count(body)
         bounds = self.bounds[count] if count != OMITTED else None
         return SIZE[1] if bounds is None else int(min(SIZE[1], max(0, bounds[1])))
 
