@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 #: The entry points under which other distributions name modules that declare commands.
 GROUP = "passes.commands"
 #: The modules that declare those of this package, in the order in which they are shown.
-_OWN = ("rewriting", "casting", "building", "checking", "looking", "comparing", "streaming")
+_OWN = (
+    "rewriting",
+    "casting",
+    "building",
+    "checking",
+    "looking",
+    "comparing",
+    "streaming",
+    "manual",
+)
 _T = TypeVar("_T", bound="type[Options | Standalone]")
 
 
