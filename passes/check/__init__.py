@@ -56,7 +56,7 @@ def check_outcome(model: Model) -> None:
     Raises:
         BadModel: the model is invalid.
     """
-    if backstop.complaint(backstop.light(model)) is not None:
+    if backstop.complaint(backstop.light(model.proto)) is not None:
         check(model)
 
 
@@ -97,7 +97,7 @@ def _check_form(model: Model, found: Survey) -> tuple[list[CheckedSite], Lookup]
 
 def _run_checker(model: Model, places: list[NodeInScope]) -> None:
     """onnx's checker, and our own diagnosis where it complains or cannot run."""
-    complaint = backstop.complaint(backstop.light(model))
+    complaint = backstop.complaint(backstop.light(model.proto))
     if complaint is None:
         return
     header.check_signature(model.proto)

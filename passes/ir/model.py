@@ -147,16 +147,6 @@ class Model:
         return found
 
     @cached_property
-    def constants(self) -> list[TensorProto]:
-        """The tensors of all initializers and Constants, at any depth."""
-        found: list[TensorProto] = []
-        for index in (self.index(graph) for _, below in self.graphs for graph in below):
-            found += index.initializers.values()
-            nodes = (index.nodes[at] for at, op in enumerate(index.ops) if op == "Constant")
-            found += [one.t for node in nodes for one in node.attribute if one.HasField("t")]
-        return found
-
-    @cached_property
     def has_bodies(self) -> bool:
         """True if any node has a body."""
         return any(len(below) > 1 for _, below in self.graphs)
