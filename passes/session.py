@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from onnx import ModelProto
 
@@ -18,6 +18,7 @@ from passes.check import Survey, check, load_checked
 from passes.choices import Proving, RuleOptions, Signature, Verifying
 from passes.engine.outcome import LeaveOut, LeftOut, Outcome, Pass
 from passes.errors import NotProduced, WrongUsage
+from passes.ir.kinds import Foreign, Unnamed, given
 from passes.ir.model import Model
 from passes.ir.protos import collector_held_back
 from passes.ir.save import save
@@ -28,15 +29,29 @@ if TYPE_CHECKING:
     from passes.commands.options import Options
     from passes.verify.rewrites.verifying import KnownVerifications
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class Result:
     """A model that was rewritten and verified, and what was done to it. Its external data, if there
-    is any, is in `base_dir`."""
+    is any, is in `base_dir`: in a folder that is removed with this path if a model of another
+    package with large weights was taken."""
 
     model: ModelProto
     report: Report
     base_dir: Path | None = None
+
+    def to(self, kind: type[_T]) -> _T:
+        """The model as `onnx.ModelProto` or `bytes`, with its external data; or, with the weights
+        that were given, as `onnx_ir.Model`, `onnx_graphsurgeon.Graph` or `torch.onnx.ONNXProgram`.
+
+        Raises:
+            TypeError: `kind` is another class.
+            BadModel: it is too large for bytes, or has what the other package has not.
+        """
+        made: _T = given(self.model, kind, self.base_dir)
+        return made
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the model, in the format that the suffix names, wholly or not at all, with its
@@ -49,19 +64,21 @@ class Result:
         return Path(path)
 
 
-#: What is taken for a model: a path, the bytes of a file, a proto, or what a command made.
-Source = ModelProto | bytes | str | os.PathLike[str] | Result
+#: What is taken for a model: a path, the bytes of a file, a proto, a model of another package, or
+#: what a command made.
+Source = ModelProto | bytes | str | os.PathLike[str] | Foreign | Result
 
 
 def loaded(source: Source | Model) -> tuple[Model, Survey]:
     """A valid model, and what was found in it.
 
     Raises:
+        TypeError: it is no model; the sentence lists what is.
         BadModel: it cannot be read, or is invalid.
     """
     if not isinstance(source, Result):
         return load_checked(source)
-    path = None if source.base_dir is None else source.base_dir / "model.onnx"
+    path = None if source.base_dir is None else Unnamed.of(source.base_dir)
     return load_checked(Model(source.model, path))
 
 

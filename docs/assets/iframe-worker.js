@@ -1,36 +1,26 @@
 // Pages that are opened as files may not start a worker: there the search runs in a hidden frame.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  const copied = (data) => new MessageEvent("message", { data: structuredClone(data) });
+  window.Worker = class {
+    onmessage = null;
     constructor(url) {
-      super();
-      const frame = document.createElement("iframe");
-      frame.hidden = true;
-      document.body.append(frame);
-      this.inner = frame.contentWindow;
-      this.ready = new Promise((done) => {
-        window.addEventListener("message", (event) => {
-          if (event.source !== this.inner) return;
-          this.dispatchEvent(new MessageEvent("message", { data: event.data }));
-        });
-        frame.contentDocument.open();
-        frame.contentDocument.write("<body></body>");
-        frame.contentDocument.close();
-        this.inner.importScripts = (...urls) => Promise.all(urls.map((one) => this.load(one)));
-        this.inner.eval("postMessage = (data) => parent.postMessage(data, '*')");
-        this.load(url).then(done);
-      });
-    }
-    load(url) {
-      return new Promise((done) => {
+      this.frame = document.createElement("iframe");
+      this.frame.hidden = true;
+      document.body.append(this.frame);
+      this.inner = this.frame.contentWindow;
+      this.inner.postMessage = (data) => setTimeout(() => this.onmessage?.(copied(data)));
+      this.ready = new Promise((done, failed) => {
         const script = this.inner.document.createElement("script");
-        script.src = url;
-        script.onload = done;
+        Object.assign(script, { src: new URL(url, location), onload: done, onerror: failed });
         this.inner.document.body.append(script);
       });
     }
     postMessage(data) {
-      this.ready.then(() => this.inner.dispatchEvent(new MessageEvent("message", { data })));
+      const message = copied(data);
+      this.ready.then(() => this.inner.onmessage(message));
     }
-    terminate() {}
+    terminate() {
+      this.frame.remove();
+    }
   };
 }

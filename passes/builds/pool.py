@@ -17,11 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
-import psutil
-
-from passes.errors import End
+from passes.errors import End, WrongUsage
 from passes.verify.runtimes.channel import Garbled, receive, send
 
 #: Seconds between two looks at the clock and the memory.
@@ -36,10 +35,19 @@ _Ask = TypeVar("_Ask")
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a task: seconds, and bytes of memory of its own."""
+    """The limits of a task: seconds, and bytes of memory of its own.
+
+    Raises:
+        WrongUsage: memory is limited, and psutil, which measures it, is not installed.
+    """
 
     seconds: float | None = None
     memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and find_spec("psutil") is None:
+            needs = "a memory limit needs psutil, which is not installed: pip install psutil"
+            raise WrongUsage(needs)
 
     def exceeded(self, seconds: float, memory: Callable[[], int]) -> tuple[End, str] | None:
         """The limit that is exceeded, with a sentence."""
@@ -98,6 +106,8 @@ class _Worker(Generic[_Ask]):
 
     def memory(self) -> int:
         """Bytes that it and what it started hold, without files that are mapped."""
+        import psutil  # has no wheel on some machines, and only a memory limit needs it
+
         total = 0
         try:
             here = psutil.Process(self.process.pid)

@@ -15,15 +15,16 @@ from passes.check.lookup import Lookup
 from passes.check.operators import NodeInScope
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
+from passes.ir.kinds import Foreign
 from passes.ir.model import Model
 
 __all__ = ["Survey", "check", "check_outcome", "load_checked"]
 
 
 def load_checked(
-    source: Model | ModelProto | bytes | str | os.PathLike[str],
+    source: Model | ModelProto | bytes | str | os.PathLike[str] | Foreign,
 ) -> tuple[Model, Survey]:
-    """A valid model from a file, bytes or a proto, and what was found in it.
+    """A valid model from all that is taken for one, and what was found in it.
 
     One that onnxruntime runs, though it is invalid by the specification, is mended in a copy, with
     a note in the survey.
@@ -55,7 +56,7 @@ def check_outcome(model: Model) -> None:
     Raises:
         BadModel: the model is invalid.
     """
-    if backstop.complaint(backstop.light(model)) is not None:
+    if backstop.complaint(backstop.light(model.proto)) is not None:
         check(model)
 
 
@@ -96,7 +97,7 @@ def _check_form(model: Model, found: Survey) -> tuple[list[CheckedSite], Lookup]
 
 def _run_checker(model: Model, places: list[NodeInScope]) -> None:
     """onnx's checker, and our own diagnosis where it complains or cannot run."""
-    complaint = backstop.complaint(backstop.light(model))
+    complaint = backstop.complaint(backstop.light(model.proto))
     if complaint is None:
         return
     header.check_signature(model.proto)

@@ -20,7 +20,7 @@ from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.boundary import return_copy
 from passes.ir.external_data import external_tensors
-from passes.ir.lean import with_tensors
+from passes.ir.lean import constants, with_tensors
 from passes.ir.model import Model
 from passes.ir.operators import SPELLED_OUT, op_of
 from passes.ir.places import imports_of
@@ -107,20 +107,20 @@ _DEPRECATED_GROUPS = range(18, 21)
 _LARGE = 1 << 18  # elements; small ones are as fast to serialize as to replace
 
 
-def light(model: Model) -> ModelProto:
+def light(model: ModelProto) -> ModelProto:
     """The model for the checker: itself, or a copy without large weights.
 
     The checker serializes what it gets, which fails above 2 GB; and it looks for external data
     in the working directory.
     """
-    if not any(map(_is_heavy, model.constants)):
-        return model.proto
-    return with_tensors(model.proto, lambda one: _stub(one) if _is_heavy(one) else one)
+    if not any(map(_is_heavy, constants(model.graph))):
+        return model
+    return with_tensors(model, lambda one: _stub(one) if _is_heavy(one) else one)
 
 
 def mended(model: ModelProto) -> ModelProto:
     """A copy without what the checker rejects, but onnxruntime runs or the IR allows."""
-    lean = light(Model(model))
+    lean = light(model)
     copy = copied(lean)
     # an initializer of the main graph that IR 3 wants to be an input as well; and opset imports
     # at IR 1 and 2, which came before them

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -18,26 +20,39 @@ from passes.commands.declaring import (
     option,
     options_of,
 )
-from passes.commands.delivery import CLI, Force, Paged, Reporting
+from passes.commands.delivery import CLI, Force, Paged, Reporting, Summarized
 from passes.commands.options import Binding, Executing, MaxTrips, feeds_of, rule_options
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, TheModel, path_of, silent
-from passes.errors import DONE, NOT_PRODUCED, WrongUsage
+from passes.errors import (
+    DONE,
+    FAILED,
+    NOT_PRODUCED,
+    DoesNotFit,
+    End,
+    PassesError,
+    WrongUsage,
+)
 
 if TYPE_CHECKING:
     from passes.binding.inputs import Binding as BoundInputs
     from passes.reports.measured import Measured
+    from passes.reports.summary import Row
     from passes.targets.checking import TargetCheck
     from passes.targets.profile import Profile
+
+#: Ends of a model that is checked, as its summary calls them.
+_WORDS = {End.UNCHANGED: "fits", End.INCOMPLETE: "does not fit"}
 
 
 @command("check", short_help="Report what keeps a model from running on a target.")
 @dataclass(frozen=True)
-class Check(Executing, Binding, Reporting, Paged, Standalone):
+class Check(Executing, Binding, Reporting, Summarized, Paged, Standalone):
     """Report what keeps a model from running on a target, and the commands that clear it.
 
-    What clears it was tried; nothing is executed without --fix and --run. Exit 0 if the model
-    fits, or with --fix the outcome does, else 3.
+    What clears it was tried; nothing is executed without --fix and --run. Many models are checked
+    one after the other; a file that is no valid model is one of those that fail. Exit 0 if every
+    model fits, or with --fix the outcome does, else 3.
     """
 
     model: TheModel
@@ -45,6 +60,12 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         None, "A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"
     )
     _: KW_ONLY
+    others: Sequence[Place] = argument(
+        "More models: files, folders or patterns.",
+        metavar="[MODEL]...",
+        shown=CLI,
+        default=(),
+    )
     all_targets: bool = option(False, "Check the model against every target.", shown=CLI)
     fix: bool = option(
         False,
@@ -104,11 +125,54 @@ class Check(Executing, Binding, Reporting, Paged, Standalone):
         )
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
+        from passes.builds.sources import found
+
         if self.all_targets == (self.target is not None):
             raise WrongUsage("name a --target, or take --all-targets")
         if self.all_targets and self.html is not None:
             raise WrongUsage("--html is for one --target")
-        yield from self._matrix() if self.all_targets else self._one(say)
+        models = found([path_of(self.model), *self.others])
+        if models != [os.path.normpath(path_of(self.model))] or self.markdown or self.github:
+            yield from self._many(models, say)
+        else:
+            yield from self._matrix() if self.all_targets else self._one(say)
+
+    def _many(self, models: Sequence[str], say: Say) -> Iterator[Output]:
+        """What is shown of each of many models, and at the end."""
+        from passes.reports.summary import Summary
+
+        for name in ("all_targets", "fix", "run_there", "save_culprits", "output", "json", "html"):
+            if getattr(self, name):
+                raise WrongUsage(f"--{options_of(Check)[name].key} is for one model")
+        self._profile()
+        summary = Summary(words=_WORDS)
+        for model in models:
+            say(f"{summary.total} of {len(models)} models")
+            row, text = replace(self, model=model, others=())._row(say)
+            summary.add(row)
+            yield Output(text, remarks=[] if text else [row.error])
+        yield Output(summary.to_text())
+        yield self.told(summary)
+
+    def _row(self, say: Say) -> tuple[Row, str]:
+        """The row of one of many models, and what is shown of it, unless the row's error is."""
+        from passes.reports.summary import Row
+
+        model, started = f"{path_of(self.model)}", time.monotonic()
+        try:
+            found = self.run(say)
+        except PassesError as error:
+            sentence = f"{model}: {error}" if isinstance(error, DoesNotFit) else f"{error}"
+            code = error.exit_code
+            end = End.INVALID if code == FAILED else End.USAGE
+            return Row(model, "", end, code, sentence), ""
+        text = "\n".join([found.to_text(model), *self._advice(found)])
+        seconds = time.monotonic() - started
+        if found.fits:
+            return Row(model, "", End.UNCHANGED, DONE, seconds=seconds), text
+        codes = Counter(one.code for one in found.findings)
+        row = Row(model, "", End.INCOMPLETE, NOT_PRODUCED, text, codes, seconds)
+        return row, text
 
     def _matrix(self) -> Iterator[Output]:
         from passes.session import loaded

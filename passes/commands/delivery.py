@@ -14,6 +14,7 @@ from passes.errors import INTERRUPTED, WrongUsage, writing
 if TYPE_CHECKING:
     from passes.builds.batch import Batch
     from passes.builds.worker import Engine
+    from passes.reports.summary import Summary
 
 _DASK = "dask://"
 CLI, API = frozenset({"cli"}), frozenset({"api"})
@@ -49,7 +50,27 @@ class Paged(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Working(Paged):
+class Summarized(Declared):
+    """The places of a summary of many models in a CI job."""
+
+    markdown: Place | None = option(
+        None, "Append a summary in Markdown to a file.", metavar="FILE", shown=CLI
+    )
+    github: bool = option(
+        False, "Print annotations of a GitHub workflow for what fails.", shown=CLI
+    )
+
+    def told(self, summary: Summary) -> Output:
+        """Append the summary to the file, if one is named, and return the annotations."""
+        if self.markdown is not None:
+            with writing(self.markdown), open(self.markdown, "a", encoding="utf-8") as file:
+                file.write(summary.to_markdown())
+        text = "\n".join(summary.annotations()) if self.github else ""
+        return Output(text, exit_code=summary.exit_code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working(Summarized, Paged):
     """The number of models to work on at a time, and the files about all of them."""
 
     jobs: int | None = option(None, "Models that are worked on at a time.", least=1, metavar="N")
@@ -73,12 +94,6 @@ class Working(Paged):
     )
     engine: str | None = option(
         None, "Work on a cluster, as `dask://host:port`.", metavar="URL", shown=CLI
-    )
-    markdown: Place | None = option(
-        None, "Append a summary in Markdown to a file.", metavar="FILE", shown=CLI
-    )
-    github: bool = option(
-        False, "Print annotations of a GitHub workflow for what fails.", shown=CLI
     )
     quiet: bool = option(False, "Print only what fails.", shown=CLI)
 
@@ -123,11 +138,7 @@ class Working(Paged):
             yield Output(failure=sentence, exit_code=INTERRUPTED)
             return
         yield Output("" if self.quiet else summary.to_text())
-        if self.markdown is not None:
-            with writing(self.markdown), open(self.markdown, "a", encoding="utf-8") as file:
-                file.write(summary.to_markdown())
-        text = "\n".join(summary.annotations()) if self.github else ""
-        yield Output(text, exit_code=summary.exit_code)
+        yield self.told(summary)
 
     def placed(self, batch: Batch) -> Batch:
         """A batch with the files that are named here."""

@@ -170,7 +170,7 @@ class KnownOperators(Reporting, Standalone):
 
     Of one operator: what it is, what each part of this tool does with it, the steps of its versions
     to newer and older opsets, its types, and the targets that take it. A cell of the table is `yes`
-    or `-`; docs/operators.md explains the columns.
+    or `-`; `passes docs operators` explains the columns.
     """
 
     name: str = argument(

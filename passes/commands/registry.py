@@ -27,6 +27,7 @@ _OWN = (
     "comparing",
     "streaming",
     "viewing",
+    "manual",
 )
 _T = TypeVar("_T", bound="type[Options | Standalone]")
 

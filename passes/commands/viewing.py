@@ -15,7 +15,7 @@ from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, path_of, silent
 from passes.errors import BadModel, WrongUsage
 
-_NEEDED = ("starlette", "uvicorn")
+_NEEDED = ("starlette", "uvicorn", "psutil")
 
 
 @command("view", short_help="Open a page to look at a model, and to work with it.")
@@ -57,7 +57,7 @@ class View(Standalone):
     def _served(self) -> Iterator[str]:
         """The address, and then nothing until the page is no longer served."""
         if missing := [name for name in _NEEDED if find_spec(name) is None]:
-            what = f"`view` needs {' and '.join(missing)}"
+            what = f"`view` needs {', '.join(missing)}"
             raise WrongUsage(f"{what}: `pip install 'onnx-passes[view]'` installs them")
         from passes.builds.pool import Limits
         from passes.view.server import serving

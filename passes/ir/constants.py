@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, SparseTensorProto, TensorProto, helper
 
-from passes.ir.external_data import byte_size
+from passes.ir.external_data import byte_size, is_external
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, named
@@ -26,9 +26,12 @@ class Constants:
     scope: Scope
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
-        """The value of `name`; None where it is not constant, or larger than a rule should read."""
+        """The value of `name`; None where it is not constant, larger than a rule should read, or
+        in a file of an unknown folder."""
         tensor = self.tensor(name)
         if tensor is None or byte_size(tensor) > _MOST_CONSTANT_BYTES:
+            return None
+        if is_external(tensor) and self.model.base_dir is None:
             return None
         return self.model.read(tensor)
 

@@ -136,8 +136,9 @@ def external_files(model: ModelProto, folder: Path) -> list[Path]:
     return [folder / location for location in dict.fromkeys(places)]
 
 
-def check_external_data(model: ModelProto, path: Path) -> None:
-    """Check that every external tensor's bytes exist, inside the model's folder.
+def check_external_data(model: ModelProto, folder: Path, file: str) -> None:
+    """Check that every external tensor's bytes exist, inside the model's folder; `file` is for the
+    sentence.
 
     Raises:
         BadModel: a file is missing, too short, no regular file, a link, or outside the folder.
@@ -147,7 +148,7 @@ def check_external_data(model: ModelProto, path: Path) -> None:
         try:
             where = ExternalTensor.of(tensor)
             if where.location not in sizes:
-                sizes[where.location] = _file_size(path.parent, where.location, tensor.name)
+                sizes[where.location] = _file_size(folder, where.location, tensor.name)
             end = where.offset + where.size(tensor)
             if where.size(tensor) != byte_size(tensor):
                 raise BadModel(
@@ -160,7 +161,7 @@ def check_external_data(model: ModelProto, path: Path) -> None:
                     f"{where.offset} of {where.location!r}, which has {sizes[where.location]}"
                 )
         except BadModel as error:
-            raise error.at(file=str(path)) from None
+            raise error.at(file=file) from None
 
 
 def _file_size(folder: Path, location: str, name: str) -> int:

@@ -26,6 +26,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
+from passes.ir.kinds import Foreign, Unnamed, taken
 from passes.ir.operators import SPELLED_OUT, plain_domain
 from passes.ir.places import imports_of
 from passes.ir.protos import copied
@@ -47,12 +48,13 @@ class Model:
     _indices: dict[int, GraphIndex] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def load(cls, source: ModelProto | bytes | str | os.PathLike[str]) -> Model:
-        """A model from a file (binary, `.onnxtxt`, `.json`, ...), the bytes of a binary one, or a
-        proto, which is not copied unless nodes spell the domain of ONNX out: they get its short
-        name, the only one that onnx's inference knows.
+    def load(cls, source: ModelProto | bytes | str | os.PathLike[str] | Foreign) -> Model:
+        """A model from a file (binary, `.onnxtxt`, `.json`, ...), the bytes of a binary one, a
+        model of another package, or a proto, which is not copied unless nodes spell the domain of
+        ONNX out: they get its short name, the only one that onnx's inference knows.
 
         Raises:
+            TypeError: it is none of these.
             BadModel: the file cannot be read, holds no model, or its external data is missing,
                 too short, or outside its folder.
         """
@@ -60,9 +62,15 @@ class Model:
             return cls(source)._with_short_domains()
         if isinstance(source, bytes):
             return cls(_parsed(source))._with_short_domains()
-        path = Path(source)
-        model = cls(_read(path), path)._with_short_domains()
-        check_external_data(model.proto, path)
+        path: Path | None
+        if isinstance(source, str | os.PathLike):
+            path = Path(source)
+            proto = _read(path)
+        else:
+            proto, path = taken(source)
+        model = cls(proto, path)._with_short_domains()
+        if path is not None:
+            check_external_data(model.proto, path.parent, model.file)
         return model
 
     def _with_short_domains(self) -> Model:
@@ -86,12 +94,14 @@ class Model:
     @property
     def base_dir(self) -> Path | None:
         """The folder that external data is relative to."""
+        if isinstance(self.path, Unnamed):
+            return self.path.folder
         return None if self.path is None else self.path.parent
 
     @property
     def file(self) -> str:
         """The file's name for messages."""
-        return "" if self.path is None else str(self.path)
+        return "" if self.path is None or isinstance(self.path, Unnamed) else str(self.path)
 
     def opset(self, owner: Owner | None = None, domain: str = "") -> int:
         """The version of a domain that a function, or the main graph, imports; 0 if none."""
@@ -134,16 +144,6 @@ class Model:
         for index in (self.index(graph) for _, below in self.graphs for graph in below):
             found.update(declared_names(index.owner), *index.reads, *index.writes)
         found.discard("")
-        return found
-
-    @cached_property
-    def constants(self) -> list[TensorProto]:
-        """The tensors of all initializers and Constants, at any depth."""
-        found: list[TensorProto] = []
-        for index in (self.index(graph) for _, below in self.graphs for graph in below):
-            found += index.initializers.values()
-            nodes = (index.nodes[at] for at, op in enumerate(index.ops) if op == "Constant")
-            found += [one.t for node in nodes for one in node.attribute if one.HasField("t")]
         return found
 
     @cached_property

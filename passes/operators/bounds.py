@@ -75,21 +75,13 @@ class Bounded:
             return (SIZE[1],)
         return tuple(dim if isinstance(dim, int) else SIZE[1] for dim in dims)
 
-    def along_axes(self, name: str) -> tuple[int, ...]:
-        """The sizes of the axes that an attribute or the second input names, all if unknown."""
-        sizes = self.sizes()
-        axes = numbers(self.node, 1, name, self.constant) or range(len(sizes))
-        known = all(-len(sizes) <= axis < len(sizes) for axis in axes)
-        return tuple(sizes[axis] for axis in axes) if known else sizes
-
 
 #: The inputs whose elements are those of the output, besides what operators move.
 _CHOOSING: Mapping[str, Sequence[int]] = {
     **positions("moves"),
     **dict.fromkeys(where(lambda row: row.hands_on), (0,)),
-    **dict.fromkeys(("ConcatFromSequence", "Optional", "OptionalGetElement"), (0,)),
-    **dict.fromkeys(("SequenceAt", "SequenceErase", "SplitToSequence"), (0,)),
-    **dict.fromkeys(("TopK", "Unique"), (0,)),
+    **dict.fromkeys(("ConcatFromSequence", "SequenceAt", "SequenceErase"), (0,)),
+    **dict.fromkeys(("SplitToSequence", "TopK", "Unique"), (0,)),
     **dict.fromkeys(("Max", "Min", "SequenceConstruct"), EVERY),
     "SequenceInsert": (0, 1),
     "Where": (1, 2),
@@ -102,8 +94,6 @@ _BY_ENDS: Mapping[str, Callable[[float, float], Interval]] = {
     **dict.fromkeys(("Ceil", "Floor", "Round"), lambda a, b: (math.floor(a), math.ceil(b))),
     "Neg": lambda low, high: (-high, -low),
     "Not": lambda low, high: (1 - high, 1 - low),
-    "Relu": lambda low, high: (max(low, 0), max(high, 0)),
-    "Sign": lambda low, high: ((low > 0) - (low < 0), (high > 0) - (high < 0)),
 }
 #: The interval of the first output of an operator.
 _FOLLOWED: Registry[Callable[[Bounded], Interval]] = Registry()
@@ -204,13 +194,6 @@ def _chosen(read: Bounded) -> Interval:
     return hull(map(read.of, places))
 
 
-@_FOLLOWED.enter(*_FILLING)
-def _filled(read: Bounded) -> Interval:
-    """What is moved, and the zeros around it."""
-    moved = [place for place in traits_of(read.node).moves if read.has(place)]
-    return hull([(0, 0), *map(read.of, moved)])
-
-
 @_FOLLOWED.enter("SequenceEmpty")
 def _nothing(read: Bounded) -> Interval:
     return NOTHING
@@ -276,10 +259,7 @@ def _divided(a: float, b: float) -> float:
 @_FOLLOWED.enter("Mod")
 def _remainder(read: Bounded) -> Interval:
     (low, high), (least, most) = read.all
-    if attribute(read.node, "fmod", 0):
-        largest = max(abs(least), abs(most))
-        return max(min(low, 0), -largest), min(max(high, 0), largest)
-    if read.is_float:
+    if read.is_float or attribute(read.node, "fmod", 0):
         raise Unbounded
     return min(0, least + 1), max(0, most - 1) if low < 0 else max(0, min(high, most - 1))
 
@@ -343,13 +323,15 @@ def _fill(read: Bounded) -> Interval:
     return found
 
 
-@_FOLLOWED.enter("CumSum", "ReduceSum", "ReduceMean")
+@_FOLLOWED.enter("ReduceSum")
 def _total(read: Bounded) -> Interval:
-    """As much as all elements, or none; of a mean, what it adds up."""
+    """As much as all elements, or none."""
     if read.is_float:
         raise Unbounded
-    low, high = read.of(0)
-    sizes = read.along_axes("axis" if op_of(read.node) == "CumSum" else "axes")
+    (low, high), sizes = read.of(0), read.sizes()
+    axes = numbers(read.node, 1, "axes", read.constant) or range(len(sizes))
+    if all(-len(sizes) <= axis < len(sizes) for axis in axes):
+        sizes = tuple(sizes[axis] for axis in axes)
     count = max(1, min(math.prod(sizes), SIZE[1]))
     return count * min(low, 0), count * max(high, 0)
 

@@ -3,7 +3,6 @@ after its model is converted."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
@@ -14,29 +13,20 @@ from passes.errors import NotProduced
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
 from passes.precision.defaults import float_seeds
-from passes.precision.flow import Flow, Step
+from passes.precision.flow import Flow
 from passes.precision.narrowing import Decision
 from passes.precision.operands import Narrowing
-from passes.precision.seeds import Reason, Seeds
+from passes.precision.seeds import Reason, Seeds, grouped
 from passes.precision.weights import stored
 from passes.precision.whole_numbers import whole_number_seeds
 from passes.precision.written import written
-from passes.reports.precision import Casting, Kept
+from passes.reports.precision import Casting
 from passes.reports.report import Record, Report, Size
 
 #: The element type of each kind of half precision.
 _HALVES = {Half.float16: TensorProto.FLOAT16, Half.bfloat16: TensorProto.BFLOAT16}
 #: The opset from which Loop, Scan and If take bfloat16.
 _BODIES_TAKE_BFLOAT16 = 16
-
-
-class NotCast(Exception):
-    """A model cannot have the element types that are asked for: the path of a node or value, its
-    operator, a code and a sentence."""
-
-    def __init__(self, path: str, op: str, code: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.path, self.op, self.code, self.sentence = path, op, code, sentence
 
 
 def deliver(
@@ -52,12 +42,14 @@ def deliver(
     Raises:
         NotProduced: it cannot have them.
     """
-    try:
-        retyped, casts = cast(Model(proto, original.path), options)
-    except NotCast as error:
-        refused = Record("cast", error.path, error.op, "refused", "", error.code, error.sentence)
+    model, retyping = Model(proto, original.path), options.retyping or Retyping()
+    needs, opset = _BODIES_TAKE_BFLOAT16, model.opset()
+    if retyping.to == Half.bfloat16 and opset < needs:
+        why = f"Loop, Scan and If take no bfloat16 below opset {needs}, and the model is at {opset}"
+        refused = Record("cast", "main", "graph", "refused", "", "opset", why)
         report = replace(report, records=[*report.records, refused])
-        raise NotProduced(report.refusal, report) from error
+        raise NotProduced(report.refusal, report)
+    retyped, casts = cast(model, options)
     report = replace(report, casts=casts)
     if not any(one.changes for one in casts):
         return proto, report
@@ -70,18 +62,12 @@ def cast(model: Model, options: RuleOptions) -> tuple[ModelProto, list[Casting]]
     and outputs of int64 keep their type.
 
     Raises:
-        NotCast: it cannot have them.
         NothingMatches: a pattern of those that are to be kept, or not, matches no node.
     """
     retyping, left_out = options.retyping or Retyping(), options.left_out
     casts: list[Casting] = []
     if retyping.to:
         half = _HALVES[Half(retyping.to)]
-        if half == TensorProto.BFLOAT16 and model.opset() < _BODIES_TAKE_BFLOAT16:
-            sentence = f"Loop, Scan and If take no bfloat16 below opset {_BODIES_TAKE_BFLOAT16}"
-            raise NotCast(
-                "main", "graph", "opset", f"{sentence}, and the model is at {model.opset()}"
-            )
         flow = Flow.of(model)
         seeds = float_seeds(flow, half, retyping.keep, retyping.half)
         seeds.steps.update(_left_out(flow, left_out))
@@ -117,19 +103,6 @@ def _left_out(flow: Flow, left_out: LeftOut) -> dict[int, Reason]:
 def _narrowed(model: Model, decision: Decision) -> tuple[Model, Casting]:
     """The model with the types of a decision, and what it changed."""
     made, flow = written(decision), decision.flow
-    groups: dict[Reason, list[Step]] = {}
-    for step, reason in decision.kept():
-        groups.setdefault(reason, []).append(step)
-    kept = [
-        Kept(
-            reason.code,
-            reason.sentence,
-            [flow.place(step).path for step in steps],
-            Counter(step.op for step in steps),
-        )
-        for reason, steps in groups.items()
-    ]
-    names = decision.change.names
-    return Model(made.proto, model.path), Casting(
-        *names, made.values, made.weights, made.casts, kept
-    )
+    stays = ((why, flow.place(step).path, [step.op]) for step, why in decision.kept())
+    changed = Casting(*decision.change.names, made.values, made.weights, made.casts, grouped(stays))
+    return Model(made.proto, model.path), changed

@@ -25,13 +25,12 @@ from passes.ir.attributes import text
 from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Key, Place
 from passes.ir.selection import NothingMatches, matches
-from passes.operators.table import TRAITS, UNKNOWN
-from passes.operators.traits import Traits, Values
+from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Step, Value
 from passes.precision.seeds import Reason, Seeds
+from passes.types.value_types import FLOATS, element
 
 _CASTS = ("Cast", "CastLike")
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 #: Integers of more than 8 bits, which half precision does not hold exactly.
 _INTEGERS = (
     *(TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
@@ -42,19 +41,8 @@ _FEW = 16
 #: Elements of a weight that are looked at together.
 _BLOCK = 1 << 20
 
-_ACCUMULATOR = Reason(
-    "accumulator",
-    "it is part of a state that sums or factors change: errors would grow with the length",
-)
-_FACTOR = Reason(
-    "factor",
-    "it computes a factor of a state in each iteration: errors of it would grow with the length",
-)
 _ENDS = Reason("decides", "it decides when a loop ends: the trip count might change")
-_DECIDES = Reason(
-    "decides", "it decides on a branch, an integer or a position: rounded operands might change it"
-)
-_LOSES = Reason("block-list", "it loses too many digits in half precision")
+_DECIDES = Reason("decides")
 
 
 def float_seeds(flow: Flow, narrow: int, keep: Sequence[str], half: Sequence[str]) -> Seeds:
@@ -81,14 +69,9 @@ def _names(place: Place) -> list[str]:
     return list(filter(None, (op_of(place.node), place.path, place.node.name)))
 
 
-def _row(step: Step) -> Traits:
-    """The row of a node's operator."""
-    return TRAITS.get(step.op, UNKNOWN)
-
-
 def _by_element(step: Step) -> bool:
     """Return whether a node computes element by element, or chooses elements."""
-    row = _row(step)
+    row = step.row
     elements = row.by_element or row.chooses
     return elements and row.values is not Values.SIZES and step.op not in HOLDERS
 
@@ -96,7 +79,7 @@ def _by_element(step: Step) -> bool:
 def _computes(step: Step) -> bool:
     """Return whether a node computes its outputs, rather than to tell sizes or positions, or to
     draw."""
-    return not _row(step).counting and not draws(step.node) and step.op not in HOLDERS
+    return not step.row.counting and not draws(step.node) and step.op not in HOLDERS
 
 
 @dataclass
@@ -112,35 +95,26 @@ class _Defaults:
     _reached: dict[str, set[int]] = field(default_factory=lambda: {"+": set(), "+*": set()})
 
     @cached_property
-    def name(self) -> str:
-        """The narrow type as people write it."""
-        return TensorProto.DataType.Name(self.narrow).lower()
-
-    @cached_property
     def info(self) -> Any:
         """The limits of the narrow type."""
         return ml_dtypes.finfo(helper.tensor_dtype_to_np_dtype(self.narrow))
 
     def is_float(self, value: int) -> bool:
         """Return whether a value has floats, of any size."""
-        return value != OMITTED and self.flow.values[value].elem_type in _FLOATS
+        return self.flow.elem_type(value) in FLOATS
 
     def stay(self, step: Step, reason: Reason) -> None:
         """A node stays in float32 if it reads or returns any; constants become what reads them."""
-        values = self.flow.values
-        if step.number in self.lifted or step.op in (*HOLDERS, "Constant"):
-            return
-        if any(
-            number != OMITTED and values[number].elem_type == TensorProto.FLOAT
-            for number in (*step.inputs, *step.outputs)
-        ):
+        types = map(self.flow.elem_type, (*step.inputs, *step.outputs))
+        free = step.number in self.lifted or step.op in (*HOLDERS, "Constant")
+        if not free and TensorProto.FLOAT in types:
             self.seeds.steps.setdefault(step.number, reason)
 
     def stays(self, value: int, reason: Reason) -> None:
         """A value stays in float32: the node that computes it, or what crosses a border."""
         producer = self.flow.producers[value]
         if producer is None or self.flow.steps[producer].op in HOLDERS:
-            wide = self.flow.values[value].elem_type == TensorProto.FLOAT
+            wide = self.flow.elem_type(value) == TensorProto.FLOAT
             if wide and value not in self.lifted_values:
                 self.seeds.values.setdefault(value, reason)
         else:
@@ -162,7 +136,7 @@ class _Defaults:
             part.update(dict.fromkeys(values, number))
         growing, factors = set[int](), list[int]()
         for step in self.flow.steps:
-            how = _row(step).accumulates
+            how = step.row.accumulates
             mine = {part[value] for value in step.outputs if value in part} if how else ()
             on_path = [value for value in step.inputs if part.get(value, -1) in mine]
             if on_path:
@@ -171,14 +145,14 @@ class _Defaults:
                     factors += (value for value in step.inputs if value not in on_path)
         for value, number in part.items():
             if number in growing:
-                self.stays(value, _ACCUMULATOR)
-        self._back(factors, _FACTOR, _by_element, self.flow.sources)
+                self.stays(value, Reason("accumulator"))
+        self._back(factors, Reason("factor"), _by_element, self.flow.sources)
 
     def _paths(self) -> Iterator[tuple[int, int]]:
         """The pairs of values, within bodies, of which the first one adds to the second one."""
         values = self.flow.values
         for step in self.flow.steps:
-            row = _row(step)
+            row = step.row
             if step.graph and (row.chooses or row.accumulates) and step.op not in HOLDERS:
                 moved = [
                     value
@@ -186,9 +160,9 @@ class _Defaults:
                     if self.is_float(value) and (not row.moves or position in row.moves)
                 ]
                 yield from product(moved, filter(self.is_float, step.outputs))
-        for value, sources in self.flow.sources.items():
+        for source, value in self.flow.crossings:
             if values[value].graph and self.is_float(value):
-                yield from ((source, value) for source in sources if source != OMITTED)
+                yield source, value
 
     # -- decisions ----------------------------------------------------------------------------
 
@@ -201,7 +175,7 @@ class _Defaults:
         self._back(ends, _ENDS, _computes, flow.sources)
         decides = [value for value, of_loop in flow.deciding if not of_loop]
         for step in flow.steps:
-            row, read = _row(step), [*step.inputs]
+            row, read = step.row, [*step.inputs]
             if not row.counting or row.values is Values.SIZES:
                 read = [read[i] for i in row.deciding if i < len(read)]
             read = [one for one in read if self.is_float(one) and not flow.values[one].constant]
@@ -242,7 +216,7 @@ class _Defaults:
     def _reads_elements(self, step: Step) -> bool:
         """Return whether a node reads elements; it does not if it tells the length of a sequence,
         or whether an optional is empty."""
-        return not _row(step).wraps or any(map(self.is_float, step.outputs))
+        return not step.row.wraps or any(map(self.is_float, step.outputs))
 
     # -- operators ----------------------------------------------------------------------------
 
@@ -250,13 +224,14 @@ class _Defaults:
         """Casts of integers, and operators that lose too much."""
         exact = 2 ** (self.info.nmant + 1)
         casts = Reason(
-            "from-integers", f"it makes floats of integers, exact in {self.name} only up to {exact}"
+            "from-integers",
+            f"it makes floats of integers, exact in {element(self.narrow)} only up to {exact}",
         )
         for step in self.flow.steps:
             reduces = text(step.node, "reduction", "none") != "none"  # a Scatter, a loss
-            if _row(step).stays_wide or draws(step.node) or reduces:
-                self.stay(step, _LOSES)
-            elif step.op in _CASTS and self.flow.values[step.inputs[0]].elem_type in _INTEGERS:
+            if step.row.stays_wide or draws(step.node) or reduces:
+                self.stay(step, Reason("block-list"))
+            elif step.op in _CASTS and self.flow.elem_type(step.inputs[0]) in _INTEGERS:
                 self.stay(step, casts)
 
     # -- range --------------------------------------------------------------------------------
@@ -270,7 +245,7 @@ class _Defaults:
                 large = abs(odd) > 1
                 what = "out of the range" if large else "below the smallest normal number"
                 what = f"it computes with '{value.name}': its element {odd:.6g} is {what}"
-                reason = Reason("range", f"{what} of {self.name}")
+                reason = Reason("range", f"{what} of {element(self.narrow)}")
                 if not value.constant:
                     self.stays(value.number, reason)
                 self._forward(value.number, reason, "+*" if large else "+")
@@ -304,27 +279,18 @@ class _Defaults:
             if value in reached:
                 continue
             reached.add(value)
-            for target in self._targets.get(value, ()):
+            for target in flow.targets.get(value, ()):
                 self.stays(target, reason)
                 pending.append(target)
             for read in flow.readers.get(value, ()):
                 step = None if read.step is None else flow.steps[read.step]
                 if step is not None and step.op not in HOLDERS:
                     self.stay(step, reason)
-                    row = _row(step)
+                    row = step.row
                     if row.chooses or (row.accumulates and row.accumulates in through):
                         pending += filter(self.is_float, step.outputs)
                     elif step.op == "Reciprocal":  # of a small number, which is a large one
                         self._forward(step.outputs[0], reason, "+*")
-
-    @cached_property
-    def _targets(self) -> Mapping[int, Sequence[int]]:
-        """The values of loops and Ifs that a value becomes, across the border of a body."""
-        found: dict[int, list[int]] = {}
-        for target, sources in self.flow.sources.items():
-            for source in sources:
-                found.setdefault(source, []).append(target)
-        return found
 
     # -- choices of the user ------------------------------------------------------------------
 

@@ -3,11 +3,10 @@ pass them on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
@@ -18,8 +17,11 @@ from passes.ir.operators import HOLDERS, op_of
 from passes.ir.places import Place, Scope, is_loop
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import LoopForm
+from passes.operators.table import TRAITS, UNKNOWN
+from passes.operators.traits import Traits
 from passes.types.value_types import Dims, dims_of
 
+_T = TypeVar("_T")
 #: The number of an omitted value.
 OMITTED = -1
 
@@ -51,6 +53,11 @@ class Step:
     inputs: Sequence[int]
     outputs: Sequence[int]
 
+    @property
+    def row(self) -> Traits:
+        """The row of its operator."""
+        return TRAITS.get(self.op, UNKNOWN)
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -63,22 +70,18 @@ class Read:
     graph: int = 0
 
 
-class Crossing(Enum):
-    """How values cross the border of a body."""
-
-    STATE = "the initial and the returned value become the entering and the final one"
-    SCANNED = "a tensor becomes its slice"
-    COLLECTED = "a returned value becomes what collects it"
-    BRANCHES = "what each branch of an If returns becomes its output"
-
-
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Values that cross the border of a body: the reads there, and the values that they become."""
+    """Values that cross the border of a body: the reads there, and the values that they become.
 
-    crossing: Crossing
+    A state has two of both, the initial and the returned value, the entering and the final one. A
+    scanned tensor becomes its slice, a returned value what collects it, and what the branches of an
+    If return its output. `enters`: the first value that is made is an input of the body.
+    """
+
     reads: tuple[Read, ...]
     made: tuple[int, ...]
+    enters: bool = False
 
 
 class State(NamedTuple):
@@ -95,8 +98,8 @@ class Flow:
     """All values and nodes of the main graph of a model; functions are not looked into.
 
     `scopes` are the graphs, the outermost first; `producers` has the step that computes a value,
-    None for inputs and initializers. `deciding` are conditions and trip counts: those of loops
-    (`True`) and of Ifs.
+    None for inputs and initializers. `loops` are those by the number of their body. `deciding` are
+    conditions and trip counts: those of loops (`True`) and of Ifs.
     """
 
     model: Model
@@ -107,6 +110,7 @@ class Flow:
     inputs: list[list[int]] = field(default_factory=list)
     returned: list[list[int]] = field(default_factory=list)
     borders: list[Border] = field(default_factory=list)
+    loops: dict[int, Step] = field(default_factory=dict)
     deciding: list[tuple[int, bool]] = field(default_factory=list)
 
     @classmethod
@@ -148,10 +152,7 @@ class Flow:
     @cached_property
     def readers(self) -> Mapping[int, Sequence[Read]]:
         """The reads of each value that is read."""
-        found: dict[int, list[Read]] = {}
-        for read in self.reads():
-            found.setdefault(read.value, []).append(read)
-        return found
+        return _grouped((read.value, read) for read in self.reads())
 
     def reads(self) -> Iterator[Read]:
         """Yield all reads, by nodes and by outputs of graphs."""
@@ -164,20 +165,27 @@ class Flow:
                 yield Read(value, position, None, graph)
 
     @cached_property
+    def crossings(self) -> Sequence[tuple[int, int]]:
+        """The pairs of values of which the second one is made of the first one across the border of
+        a body."""
+        found = [(read.value, one) for at in self.borders for one in at.made for read in at.reads]
+        return [pair for pair in found if OMITTED not in pair]
+
+    @cached_property
     def sources(self) -> Mapping[int, Sequence[int]]:
         """The values that a value of a loop or If is made of, across the border of a body."""
-        found: dict[int, list[int]] = {}
-        for border in self.borders:
-            for value in border.made:
-                found.setdefault(value, []).extend(read.value for read in border.reads)
-        found.pop(OMITTED, None)
-        return found
+        return _grouped((made, value) for value, made in self.crossings)
+
+    @cached_property
+    def targets(self) -> Mapping[int, Sequence[int]]:
+        """The values of loops and Ifs that are made of a value, across the border of a body."""
+        return _grouped(self.crossings)
 
     @property
     def states(self) -> Iterator[State]:
         """Yield the carried values."""
         for border in self.borders:
-            if border.crossing is Crossing.STATE:
+            if len(border.made) > 1:
                 yield State(*(read.value for read in border.reads), *border.made)
 
     # -- reading ------------------------------------------------------------------------------
@@ -235,14 +243,15 @@ class Flow:
         if op == "If":
             self.deciding.append((inputs[0], False))
             for position, output in enumerate(outputs):
-                reads = [self._returned(body, position) for body in bodies]
-                self._cross(Crossing.BRANCHES, reads, output)
+                reads = (self._returned(body, position) for body in bodies)
+                self.borders.append(Border(tuple(reads), (output,)))
         elif is_loop(node):
             self._loop(step, bodies[0])
 
     def _loop(self, step: Step, body: int) -> None:
         """Add what a loop carries, scans and collects, and what decides when it ends."""
         form = LoopForm.from_node(step.node, self.opset)
+        self.loops[body] = step
         carried, scanned = len(form.carried), len(form.scanned)
         head = len(step.inputs) - carried - scanned
         first = 1 if form.condition is not None else 0
@@ -250,11 +259,11 @@ class Flow:
         entering = self.inputs[body][2 * first :]
         returned = [self._returned(body, first + at) for at in range(len(step.outputs))]
         for position, made in enumerate(zip(entering, step.outputs[:carried], strict=False)):
-            self._cross(Crossing.STATE, [fed[position], returned[position]], *made)
+            self.borders.append(Border((fed[position], returned[position]), made, enters=True))
         for read, value in zip(fed[carried:], entering[carried:], strict=True):
-            self._cross(Crossing.SCANNED, [read], value)
+            self.borders.append(Border((read,), (value,), enters=True))
         for read, value in zip(returned[carried:], step.outputs[carried:], strict=True):
-            self._cross(Crossing.COLLECTED, [read], value)
+            self.borders.append(Border((read,), (value,)))
         if form.condition is not None:
             ends = (*step.inputs[:2], self.returned[body][0])
             self.deciding += [(value, True) for value in ends if value != OMITTED]
@@ -262,8 +271,13 @@ class Flow:
     def _returned(self, graph: int, position: int) -> Read:
         return Read(self.returned[graph][position], position, None, graph)
 
-    def _cross(self, crossing: Crossing, reads: Sequence[Read], *made: int) -> None:
-        self.borders.append(Border(crossing, tuple(reads), made))
+
+def _grouped(pairs: Iterable[tuple[int, _T]]) -> Mapping[int, Sequence[_T]]:
+    """What is paired with each number."""
+    found: dict[int, list[_T]] = {}
+    for number, one in pairs:
+        found.setdefault(number, []).append(one)
+    return found
 
 
 def _element(kind: TypeProto | None) -> tuple[int, bool]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from passes.ir.operators import CONTROL_FLOW
-from passes.operators.table import TRAITS, UNKNOWN
-from passes.precision.flow import OMITTED, Crossing, Flow, Read, Step, Value
+from passes.precision.flow import OMITTED, Flow, Read, Step, Value
 from passes.precision.operands import WIDE, Narrowing, Operand, operands_of
 from passes.precision.seeds import Reason, Seeds
 
@@ -231,8 +230,7 @@ class Decision:
         reason = Reason("surrounded", f"all that it reads is {wide}")
         for number, known in self._operands.items() if self.change.whole else ():
             step = self.flow.steps[number]
-            row = TRAITS.get(step.op, UNKNOWN)
-            if row.by_element or row.only_moves:
+            if step.row.by_element or step.row.only_moves:
                 for variable in known.variables:
                     pairs = zip(step.inputs, known.inputs, strict=True)
                     read = [value for value, operand in pairs if operand == variable]
@@ -244,7 +242,7 @@ class Decision:
             made, read = border.made[0], [one.value for one in border.reads]
             if made not in self._of_values:
                 continue
-            if border.crossing in (Crossing.STATE, Crossing.SCANNED):
+            if border.enters:
                 self._if_read_wide(made, read[1:], reads_wide)
             else:
                 cells = [self._of_values[one] for one in read if one in self._of_values]

@@ -10,7 +10,6 @@ from onnx import TensorProto, defs
 
 from passes.ir.places import holds_graphs
 from passes.operators.element_types import Formal, signature
-from passes.operators.table import TRAITS, UNKNOWN
 from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Step
 from passes.types.dtypes import numpy_dtype
@@ -62,11 +61,9 @@ class Operands:
 
 def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     """The operands of a node that is no loop and no If."""
-    row = TRAITS.get(step.op, UNKNOWN)
-    known = None if step.node.domain else signature(step.op, flow.opset)
     # the body of a SequenceMap is not followed, and the bits of a BitCast are those of one type
-    if step.op == "BitCast" or holds_graphs(step.node):
-        known = None
+    fixed = step.op == "BitCast" or holds_graphs(step.node)
+    known = None if fixed else signature(step.op, flow.opset)
     formals = [known.input(at) if known else None for at in range(len(step.inputs))]
     formals += [known.output(at) if known else None for at in range(len(step.outputs))]
     slots = list(zip((*step.inputs, *step.outputs), formals, strict=True))
@@ -79,13 +76,13 @@ def operands_of(step: Step, flow: Flow, change: Narrowing) -> Operands:
     def operand(place: int, number: int, formal: Formal | None) -> Operand:
         if flow.elem_type(number) != change.wide:
             return None
-        reads_any = row.values is Values.SIZES or step.op in ("Cast", "CastLike")
+        reads_any = step.row.values is Values.SIZES or step.op in ("Cast", "CastLike")
         if formal and place == 0 and reads_any and change.narrow in formal.valid:
             return None
         if formal is None or formal.variable in unknown or not change.fits(formal):
             return WIDE
         # a sequence and what is in it have one type, but positions, int32 or int64, their own
-        whole = change.whole or (row.wraps and len(formal.valid) > 2)
+        whole = change.whole or (step.row.wraps and len(formal.valid) > 2)
         return _WHOLE if whole else formal.variable
 
     operands = [operand(place, *slot) for place, slot in enumerate(slots)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -20,7 +19,6 @@ from passes.operators.bounds import (
     Interval,
     bounds_of_constant,
     bounds_of_output,
-    chosen_from,
     held,
     hull,
 )
@@ -29,8 +27,7 @@ from passes.types.dtypes import Array
 from passes.types.value_types import FLOATS, Dims
 
 _INT64 = LIMITS[TensorProto.INT64]
-#: The ends to which the bounds of a carried value are widened if they change again and again.
-_ENDS = sorted({-SIZE[1], -1, *SIZE, *LIMITS[TensorProto.INT32], *_INT64})
+#: Bounds of a carried value that change more often are those of its type.
 _ROUNDS = 3
 #: The elements of a constant that is a list or a number, and no weights.
 FEW = 64
@@ -61,23 +58,13 @@ class Ranges:
         self._ahead: list[Ahead | None] = [None] * len(flow.values)
         self._changes: dict[int, int] = {}
         self._states = {state.entering: state for state in flow.states}
-        self._finals = {state.final: state for state in flow.states}
         self._varies = [stands_in_loop(scope) for scope in flow.scopes]
-        self._trips = dict(self._trip_counts())
-        self._iterations = {
-            flow.inputs[body][0]: body
-            for body, trips in self._trips.items()
-            if flow.steps[trips[0]].op == "Loop" and flow.inputs[body]
-        }
         self._solve()
 
-    def _trip_counts(self) -> Iterable[tuple[int, tuple[int, int]]]:
-        """Yield the bodies of loops, each with its node and the value that is its trip count."""
-        graphs = {scope.key: number for number, scope in enumerate(self.flow.scopes)}
-        for step in self.flow.steps:
-            if step.op in ("Loop", "Scan"):
-                body = graphs[(*self.flow.scopes[step.graph].key, step.index, "body")]
-                yield body, (step.number, step.inputs[0] if step.op == "Loop" else OMITTED)
+    def _trip_count(self, body: int) -> int:
+        """The value that is the trip count of a loop; `OMITTED` if there is none."""
+        loop = self.flow.loops[body]
+        return loop.inputs[0] if loop.op == "Loop" else OMITTED
 
     def _solve(self) -> None:
         """Compute the values in order, and again what depends on one that has changed."""
@@ -103,11 +90,10 @@ class Ranges:
             outputs = [one for one in step.outputs if one != OMITTED]
             for value in step.inputs:
                 found.setdefault(value, []).extend(outputs)
-        for number, sources in self.flow.sources.items():
-            for value in sources:
-                found.setdefault(value, []).append(number)
-        for body, (_, count) in self._trips.items():
-            found.setdefault(count, []).extend(self.flow.inputs[body])
+        for value, made in self.flow.crossings:
+            found.setdefault(value, []).append(made)
+        for body in self.flow.loops:
+            found.setdefault(self._trip_count(body), []).extend(self.flow.inputs[body])
         return found
 
     # -- values -------------------------------------------------------------------------------
@@ -118,15 +104,15 @@ class Ranges:
         if number in self._states:
             return self._entering(value, self._states[number]), Ahead(number, (0, 0))
         if number in self.flow.sources:
-            sources = [one for one in self.flow.sources[number] if one != OMITTED]
-            return self._joined(value, sources), self._ahead_of_sources(number, sources)
+            return self._joined(value, self.flow.sources[number]), None
         if value.constant:
             return self._constant(value), None
         if step is not None:
             made = self.flow.steps[step]
             return self._output(made, value), self._ahead_of_step(made, value)
-        if number in self._iterations:
-            return (0, max(0, self._most_trips(self._iterations[number]) - 1)), None
+        loop = self.flow.loops.get(value.graph)
+        if loop is not None and loop.op == "Loop" and number == self.flow.inputs[value.graph][0]:
+            return (0, max(0, self._most_trips(value.graph) - 1)), None
         inputs = self.inputs if value.elem_type == TensorProto.INT64 and value.fed else None
         return held(inputs, value.elem_type), None
 
@@ -138,10 +124,11 @@ class Ranges:
     def _entering(self, value: Value, state: State) -> Interval | None:
         """The bounds of a state at the start of all iterations."""
         before = self.bounds[value.number]
-        first, ahead = self.bounds[state.initial], self._ahead_at(state.returned)
+        first, ahead = self.bounds[state.initial], self._ahead[state.returned]
         found = self._joined(value, [state.initial, state.returned])
         if ahead is not None and ahead.state == value.number and first is not None:
-            reached = self._reached(first, ahead.by, value.graph)
+            trips, (low, high) = self._most_trips(value.graph), ahead.by
+            reached = first[0] + trips * min(low, 0), first[1] + trips * max(high, 0)
             if held(reached, value.elem_type) == reached:
                 found = reached
         if found is None or before is None:
@@ -152,20 +139,11 @@ class Ranges:
         self._changes[value.number] = changes = self._changes.get(value.number, 0) + 1
         if changes <= _ROUNDS:
             return wider
-        if value.elem_type in FLOATS or not _ENDS[0] <= wider[0] <= wider[1] <= _ENDS[-1]:
-            return None
-        low = wider[0] if wider[0] == before[0] else _ENDS[bisect_right(_ENDS, wider[0]) - 1]
-        high = wider[1] if wider[1] == before[1] else _ENDS[bisect_left(_ENDS, wider[1])]
-        return held((low, high), value.elem_type)
-
-    def _reached(self, first: Interval, by: Interval, body: int) -> Interval:
-        """The bounds of what is `by` further in each iteration."""
-        trips = self._most_trips(body)
-        return first[0] + trips * min(by[0], 0), first[1] + trips * max(by[1], 0)
+        return held(None, value.elem_type)
 
     def _most_trips(self, body: int) -> int:
         """A number that the iterations of a loop do not exceed."""
-        _, count = self._trips[body]
+        count = self._trip_count(body)
         bounds = self.bounds[count] if count != OMITTED else None
         return SIZE[1] if bounds is None else int(min(SIZE[1], max(0, bounds[1])))
 
@@ -206,29 +184,14 @@ class Ranges:
 
     # -- states -------------------------------------------------------------------------------
 
-    def _ahead_at(self, number: int) -> Ahead | None:
-        return None if number == OMITTED else self._ahead[number]
-
-    def _ahead_of_sources(self, number: int, sources: Sequence[int]) -> Ahead | None:
-        """What is ahead of a state across the border of a body."""
-        state = self._finals.get(number)
-        if state is not None:
-            first, ahead = map(self._ahead_at, (state.initial, state.returned))
-            if first and ahead and ahead.state == state.entering:
-                body = self.flow.values[state.entering].graph
-                return Ahead(first.state, self._reached(first.by, ahead.by, body))
-        return self._same([self._ahead_at(one) for one in sources])
-
     def _ahead_of_step(self, step: Step, value: Value) -> Ahead | None:
-        """What is ahead of a state after a node that adds whole numbers, or chooses elements."""
-        if value.elem_type in FLOATS or value.number != step.outputs[0]:
+        """What is ahead of a state after a node that adds whole numbers."""
+        if value.elem_type in FLOATS or step.op not in ("Add", "Sub"):
             return None
-        if step.op in ("Add", "Sub"):
-            one, other = step.inputs
-            return self._further(one, other, 1 if step.op == "Add" else -1) or (
-                self._further(other, one, 1) if step.op == "Add" else None
-            )
-        return self._same([self._ahead_at(step.inputs[one]) for one in chosen_from(step.node)])
+        one, other = step.inputs
+        if step.op == "Sub":
+            return self._further(one, other, -1)
+        return self._further(one, other, 1) or self._further(other, one, 1)
 
     def _further(self, one: int, other: int, sign: int) -> Ahead | None:
         ahead, bounds = self._ahead[one], self.bounds[other]
@@ -236,10 +199,3 @@ class Ranges:
             return None
         low, high = sorted(sign * end for end in bounds)
         return Ahead(ahead.state, (ahead.by[0] + low, ahead.by[1] + high))
-
-    def _same(self, found: Sequence[Ahead | None]) -> Ahead | None:
-        """What all of these are ahead of."""
-        known = [one for one in found if one is not None]
-        if not known or len(known) < len(found) or len({one.state for one in known}) > 1:
-            return None
-        return Ahead(known[0].state, hull(one.by for one in known))

@@ -3,33 +3,27 @@ branches: what reads them does not change."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from onnx.numpy_helper import from_array
 
 from passes.ir import scope as scoping
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute
 from passes.ir.external_data import byte_size, is_external
-from passes.ir.lean import add_graph
+from passes.ir.lean import add_graph, constants
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.protos import copy_fields, replace_all
 from passes.ir.versions import DEQUANTIZES, DEQUANTIZES_CHANNELS, FREE_INITIALIZERS
 from passes.operators.element_types import signature
-from passes.operators.table import traits_of
-from passes.precision.flow import Flow, Value
-from passes.precision.seeds import Reason, Seeds
-from passes.reports.precision import Casting, Kept
-from passes.types.dtypes import numpy_dtype
-
-Array = npt.NDArray[Any]
+from passes.precision.flow import Flow, Step, Value
+from passes.precision.seeds import Reason, Seeds, grouped
+from passes.reports.precision import Casting
+from passes.types.dtypes import Array, numpy_dtype
 
 _LEAST = 1 << 10  # bytes: a Cast takes about 100 with its names, of 512 that it saves
 _MOST = (1 << 31) - (1 << 26)  # bytes of weights in the file of a model: protobuf holds 2 GiB
@@ -38,16 +32,10 @@ _PART = 8  # the model takes in external data if they are less than this part of
 _HALF = np.finfo(np.float16)
 
 _SMALL = Reason("small", f"of less than {_LEAST} bytes little is saved")
-_FED = Reason("overridable", "a caller may feed another value")
-_TRAINED = Reason("trained", "training changes it")
 _OPSET = Reason("type", f"DequantizeLinear is part of opset {DEQUANTIZES} and later")
-_NO_PRODUCT = Reason("no-product", "a node that is no product and no look-up reads it")
 _LARGE = Reason("range", f"an element is above {_HALF.max:.0f}")
 _TINY = Reason("range", f"all elements are below {_HALF.smallest_normal:.2g}")
-_WHOLE = Reason("whole-numbers", "it holds whole numbers that float16 rounds")
 _NOT_FINITE = Reason("range", "an element is infinite or NaN")
-_FEW = Reason("few-elements", "the scales would take more than half of what is saved")
-_FULL = Reason("file-limit", "a model without external data takes less than 2 GiB")
 
 
 def stored(model: Model, how: str, seeds: Seeds | None = None) -> tuple[ModelProto, Casting]:
@@ -57,7 +45,7 @@ def stored(model: Model, how: str, seeds: Seeds | None = None) -> tuple[ModelPro
     become initializers of the main graph. `how` is `float16`, which a Cast reverts, or `int8`,
     which a DequantizeLinear does: symmetric, with a scale for each channel of the products that
     read the weight, below opset 13 with one for all. Of the old weights, one at a time is read.
-    `seeds`: the values that stay, and the nodes whose weights do.
+    `seeds`: the nodes whose weights stay.
     """
     return _Storing(Flow.of(model), how, seeds or Seeds()).outcome()
 
@@ -82,12 +70,12 @@ class _Storing:
     new: ModelProto = field(default_factory=ModelProto)
     gone: dict[int, TensorProto] = field(default_factory=dict)
     moved: dict[int, dict[str, str]] = field(default_factory=dict)
-    kept: dict[Reason, list[Value]] = field(default_factory=dict)
 
     def outcome(self) -> tuple[ModelProto, Casting]:
         """The new model, and the report."""
         model = self.flow.model
         names, reverting = Names(model.names), []
+        kept: list[tuple[Reason, Value]] = []
         total = changed = written = 0
         kinds: set[int] = set()
         copy_fields(model.proto, self.new, ("graph",))
@@ -97,9 +85,9 @@ class _Storing:
             kinds.add(tensor.data_type)
             form = self._form(value, tensor)
             if is_external(tensor) and written + size > _MOST:
-                form = _FULL
+                form = Reason("file-limit")
             if isinstance(form, Reason):
-                self.kept.setdefault(form, []).append(value)
+                kept.append((form, value))
                 continue
             for ending, array in form.tensors.items():
                 form.node.input.append(names.fresh(f"{value.name}_{ending}"))
@@ -121,7 +109,7 @@ class _Storing:
             self.how,
             weights=(total, total - changed + written),
             casts=len(reverting),
-            kept=[self._kept(reason, values) for reason, values in self.kept.items()],
+            kept=grouped((why, self._path(one), self._reading(one)) for why, one in kept),
         )
 
     def _weights(self) -> Iterator[tuple[Value, TensorProto]]:
@@ -130,7 +118,7 @@ class _Storing:
         dequantizing = signature("DequantizeLinear", self.flow.opset)
         if self.how == "int8" and dequantizing is not None:
             types |= dequantizing.inputs[1].valid
-        own = {id(one) for one in self.flow.model.constants}  # not `value_floats`
+        own = {id(one): one for one in constants(self.flow.model.proto.graph)}  # no `value_floats`
         for value in self.flow.values:
             if value.constant or self.flow.producers[value.number] is None:
                 tensor = self.flow.tensor(value)
@@ -139,12 +127,10 @@ class _Storing:
 
     def _form(self, value: Value, tensor: TensorProto) -> _Form | Reason:
         model = self.flow.model
-        if value.number in self.seeds.values:
-            return self.seeds.values[value.number]
         if byte_size(tensor) < _LEAST:
             return _SMALL
         if not value.constant:
-            return _TRAINED if model.proto.training_info else _FED
+            return Reason("trained") if model.proto.training_info else Reason("overridable")
         for read in self.flow.readers.get(value.number, ()):
             if read.step in self.seeds.steps:
                 return self.seeds.steps[read.step]
@@ -154,30 +140,20 @@ class _Storing:
             return _OPSET
         channels = self._channels(value.number, len(tensor.dims))
         if not channels:
-            return _NO_PRODUCT
+            return Reason("no-product")
         axis = min(channels) if self.flow.opset >= DEQUANTIZES_CHANNELS else None
         return _quantized(model.read(tensor), axis)
 
-    def _channels(self, value: int, rank: int) -> set[int] | None:
-        """The axes that the products that read a value do not sum up; None if other nodes read
-        it, too. Products may read it through Identity and Transpose."""
+    def _channels(self, value: int, rank: int) -> set[int]:
+        """The axes that the products that read a value do not sum up; none if other nodes read it,
+        too."""
         found: set[int] = set()
         for read in self.flow.readers.get(value, ()):
-            if read.step is None:
-                return None
-            step = self.flow.steps[read.step]
-            axis = _channel(step.node, read.position)
-            if axis is not None and rank > 1:
-                found.add(axis % rank)
-                continue
-            if step.op not in ("Identity", "Transpose"):
-                return None
-            axes = self._channels(step.outputs[0], rank)
-            if axes is None:
-                return None
-            same = range(rank) if step.op == "Identity" else range(rank)[::-1]
-            order = attributes(step.node, "perm") or same
-            found.update(order[axis] for axis in axes)
+            step = None if read.step is None else self.flow.steps[read.step]
+            axis = None if step is None else _channel(step, read.position)
+            if axis is None or rank < 2:
+                return set()
+            found.add(axis % rank)
         return found
 
     def _put(self, tensor: TensorProto) -> TensorProto | None:
@@ -192,7 +168,7 @@ class _Storing:
     @cached_property
     def _leaves_files(self) -> bool:
         """True if what stays external is a small part: the old files need not be kept for it."""
-        external = list(filter(is_external, self.flow.model.constants))
+        external = list(filter(is_external, constants(self.flow.model.proto.graph)))
         rest = sum(byte_size(one) for one in external if id(one) not in self.gone)
         return rest * _PART < sum(map(byte_size, external))
 
@@ -211,21 +187,22 @@ class _Storing:
         replace_all(copy.node, [*same, *copy.node])
         scoping.rename_captures(copy, renamed)
 
-    def _kept(self, reason: Reason, values: list[Value]) -> Kept:
-        flow = self.flow
-        paths = [f"{flow.scopes[value.graph].path}/{value.name}" for value in values]
-        reads = (read.step for value in values for read in flow.readers.get(value.number, ()))
-        readers = Counter(flow.steps[step].op for step in reads if step is not None)
-        return Kept(reason.code, reason.sentence, paths, readers)
+    def _path(self, value: Value) -> str:
+        return f"{self.flow.scopes[value.graph].path}/{value.name}"
+
+    def _reading(self, value: Value) -> list[str]:
+        """The operators that read a value."""
+        reads = self.flow.readers.get(value.number, ())
+        return [self.flow.steps[read.step].op for read in reads if read.step is not None]
 
 
-def _channel(node: NodeProto, position: int) -> int | None:
+def _channel(step: Step, position: int) -> int | None:
     """The axis of an input of a product or look-up that is not summed up; None if there is none."""
-    axis = traits_of(node).channel(position)
+    axis = step.row.channel(position)
     if axis is None:
         return None
-    transposed = position < 2 and attribute(node, f"trans{'AB'[position]}", 0)
-    return 1 - axis if transposed else attribute(node, "axis", axis)
+    transposed = position < 2 and attribute(step.node, f"trans{'AB'[position]}", 0)
+    return 1 - axis if transposed else attribute(step.node, "axis", axis)
 
 
 def _halved(array: Array) -> _Form | Reason:
@@ -250,7 +227,7 @@ def _halved(array: Array) -> _Form | Reason:
         whole = whole and np.array_equal(sizes, np.rint(sizes))
         same = same and np.array_equal(old, new)
     if whole and not same:
-        return _WHOLE
+        return Reason("whole-numbers")
     if 0 < largest < _HALF.smallest_normal:
         return _TINY
     node = helper.make_node("Cast", [], [], to=TensorProto.FLOAT)
@@ -266,7 +243,7 @@ def _quantized(array: Array, axis: int | None) -> _Form | Reason:
     scales = (largest / 127).astype(array.dtype)
     scales[scales == 0] = 1
     if 2 * scales.nbytes > array.nbytes - array.size - scales.nbytes:
-        return _FEW
+        return Reason("few-elements")
     whole = np.empty(array.shape, np.int8)
     for part in _parts(array):
         steps = array[part] / (scales[part] if axis == 0 else scales)

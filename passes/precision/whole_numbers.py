@@ -5,9 +5,8 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from passes.analysis.integers.affine import LIMITS
-from passes.operators.bounds import Interval, chosen_from
+from passes.operators.bounds import Interval
 from passes.operators.comparisons import COMPARISONS
-from passes.operators.table import traits_of
 from passes.operators.traits import Values
 from passes.precision.flow import OMITTED, Flow, Read, Step
 from passes.precision.ranges import Ranges
@@ -16,10 +15,9 @@ from passes.types.value_types import is_static
 
 _INT64 = LIMITS[TensorProto.INT64]
 _INT32 = LIMITS[TensorProto.INT32]
-_CODE = "may-not-fit"
-_MAY_NOT_FIT = Reason(_CODE, "not all of its numbers are proven to fit int32")
+_MAY_NOT_FIT = Reason("may-not-fit")
 _INPUTS_MAY_NOT_FIT = Reason(
-    _CODE,
+    "may-not-fit",
     "its numbers fit int32 if those of the int64 inputs do (--assume int32-inputs promises it)",
 )
 #: It fills in the sizes that it knows as int64, and finds two types.
@@ -49,7 +47,6 @@ class _Fitting:
     def __init__(self, flow: Flow, inputs_fit: bool) -> None:
         self.flow = flow
         inputs = _INT32 if inputs_fit else _INT64
-        self._clamped: dict[int, bool] = {}
         self._determined: dict[int, bool] = {}
         self.ranges = Ranges(flow, inputs, self._clamp)
 
@@ -77,18 +74,18 @@ class _Fitting:
             return False
         if number not in self._determined:
             step = self.flow.steps[made]
-            row = traits_of(step.node)
-            if row.values is Values.SIZES:
+            if step.row.values is Values.SIZES:
                 self._determined[number] = is_static(self.flow.dims(step.inputs[0]))
             else:
                 read = [self._is_determined(one, farthest - 1) for one in step.inputs]
-                self._determined[number] = all(read) and (row.by_element or row.only_moves)
+                self._determined[number] = all(read) and (
+                    step.row.by_element or step.row.only_moves
+                )
         return self._determined[number]
 
     def _fits(self, number: int) -> bool:
-        if number == OMITTED or self.flow.values[number].elem_type != TensorProto.INT64:
-            return True
-        return _within(self.ranges.bounds[number], _INT32)
+        whole = self.flow.elem_type(number) == TensorProto.INT64
+        return not whole or _within(self.ranges.bounds[number], _INT32)
 
     def _computes(self, step: Step) -> bool:
         """Return whether a node computes the same with numbers of 32 bits."""
@@ -106,38 +103,25 @@ class _Fitting:
 
     def _clamp(self, number: int, bounds: Interval) -> Interval:
         """The bounds of a constant, clamped if all that reads it does the same with that."""
-        if _within(bounds, _INT32) or not self._is_clamped(number):
+        reads = self.flow.readers.get(number, ())
+        if _within(bounds, _INT32) or not all(map(self._is_end, reads)):
             return bounds
         low, high = (min(max(end, _INT32[0]), _INT32[1]) for end in bounds)
         return low, high
 
-    def _is_clamped(self, number: int) -> bool:
-        """Return whether only ends of Slices and trip counts are made of a value."""
-        if number not in self._clamped:
-            self._clamped[number] = False
-            reads = self.flow.readers.get(number, ())
-            self._clamped[number] = all(map(self._is_end, reads))
-        return self._clamped[number]
-
     def _is_end(self, read: Read) -> bool:
-        if read.step is None:
-            return False
-        step = self.flow.steps[read.step]
-        if step.op in ("Slice", "Loop"):
-            return (read.position == 0) == (step.op == "Loop")
-        return read.position in chosen_from(step.node) and self._is_clamped(step.outputs[0])
+        """Return whether a value is read as an end of a Slice, or as a trip count."""
+        op = "" if read.step is None else self.flow.steps[read.step].op
+        return op in ("Slice", "Loop") and (read.position == 0) == (op == "Loop")
 
     def _may_clamp(self, step: Step, place: int) -> bool:
         """Return whether a node does the same with a constant that is clamped, and stored so."""
-        if self.ranges.array(self.flow.values[step.inputs[place]]) is None:
-            return False  # it is computed, or not stored once for each type
-        if step.op in COMPARISONS:
-            other = self.ranges.bounds[step.inputs[1 - place]]
-            return _within(other, (_INT32[0] + 1, _INT32[1] - 1))
-        if step.op == "Slice":
-            return place > 0
-        # the outcome fits, so it is none of the numbers that are clamped
-        return step.op == "Clip" or place in chosen_from(step.node)
+        constant = self.ranges.array(self.flow.values[step.inputs[place]])
+        if constant is None or step.op not in COMPARISONS:
+            # else it is computed, or not stored once for each type
+            return constant is not None and step.op == "Slice" and place > 0
+        other = self.ranges.bounds[step.inputs[1 - place]]
+        return _within(other, (_INT32[0] + 1, _INT32[1] - 1))
 
 
 def _within(bounds: Interval | None, limits: Interval) -> bool:

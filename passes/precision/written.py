@@ -188,7 +188,7 @@ class _Writer:
         if own:
             pairs = zip(step.outputs, node.output[:], strict=True)
             replace_all(node.output, [own[one][1] if one in own else name for one, name in pairs])
-            chosen = "" if node.domain else choosing_attribute(step.op, self.flow.opset)
+            chosen = choosing_attribute(step.op, self.flow.opset)
             if chosen:
                 elem_type = next(iter(own.values()))[0]
                 self._choose(node, chosen, elem_type, {kind for kind, _ in read})

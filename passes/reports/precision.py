@@ -14,48 +14,33 @@ from passes.reports.words import grouped, places_of, scientific, without_names
 
 #: Lines of a short report for outputs, and for values.
 _FEW = 4
-
-
 #: Why nodes or weights keep their type, by code.
 CODES = {
     "accumulator": (
-        "the node is part of a state that sums or factors change: the error would grow with the "
-        "trip count"
+        "it is part of a state that sums or factors change: errors would grow with the length"
     ),
     "factor": (
-        "the node computes a factor of such a state, as a decay near 1: float16 has no number "
-        "between 0.9995 and 1, bfloat16 none between 0.996 and 1"
+        "it computes a factor of a state in each iteration: errors of it would grow with the length"
     ),
-    "decides": (
-        "the node computes a condition, a trip count, an integer or a position: other roundings "
-        "could take another branch, or select another element"
-    ),
+    "decides": "it decides on a branch, an integer or a position: rounded operands might change it",
     "from-integers": (
-        "a Cast makes floats of integers, which half precision does not hold exactly: float16 from "
+        "it makes floats of integers, which half precision does not hold exactly: float16 from "
         "2,049 on, bfloat16 from 257 on"
     ),
-    "range": (
-        "a constant that the node reads, or a weight, is too large for the type, or so small that "
-        "it becomes 0"
-    ),
-    "block-list": (
-        "the operator sums many elements, or magnifies small differences, as Softmax, ReduceSum, "
-        "Log and comparisons do"
-    ),
+    "range": "a constant or a weight is too large for the type, or so small that it becomes 0",
+    "block-list": "it loses too many digits in half precision",
     "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
-    "kept": "--keep matches the node",
-    "surrounded": (
-        "all that the node reads, or all that reads it, keeps the type: it would be cast to and fro"
-    ),
+    "kept": "--keep matches it",
+    "surrounded": "all that it reads, or all that reads it, keeps the type",
     "signature": "it is an input of the model, which keeps its type (`--io cast` gives another)",
     "max-error": "in the other type the error is larger than --max-error",
-    "may-not-fit": "int64 that is not proven to fit int32 (`--assume int32-inputs` may prove it)",
-    "small": "the weight has so few bytes that nothing would be saved",
-    "few-elements": "the scales of the weight would take more than half of what is saved",
-    "whole-numbers": "the weight holds whole numbers that float16 rounds",
-    "no-product": "a node that is no product and no look-up reads the weight",
-    "overridable": "a caller may feed another value in place of the weight",
-    "trained": "training changes the weight",
+    "may-not-fit": "not all of its numbers are proven to fit int32",
+    "small": "of so few bytes little is saved",
+    "few-elements": "the scales would take more than half of what is saved",
+    "whole-numbers": "it holds whole numbers that float16 rounds",
+    "no-product": "a node that is no product and no look-up reads it",
+    "overridable": "a caller may feed another value",
+    "trained": "training changes it",
     "file-limit": "a model without external data takes less than 2 GiB",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from math import ceil, isinf, log10
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +114,11 @@ _Table = tuple[str, str, Sequence[tuple[str, int]]]
 
 @dataclass
 class Summary:
-    """Counts of rows, and the first of those that fail the build: `failing` are their ends."""
+    """Counts of rows, and the first of those that fail the build: `failing` are their ends.
+    `words` are other names of ends, for a command that builds nothing."""
 
     failing: Sequence[End] = FAILING
+    words: Mapping[End, str] = field(default_factory=dict)
     ends: Counter[End] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     proofs: Counter[str] = field(default_factory=Counter)
@@ -151,11 +154,15 @@ class Summary:
 
     def _tables(self) -> Iterator[_Table]:
         """The ends, the codes of refusals, the verdicts of proofs, and the errors of casts."""
-        ends = [(str(end), self.ends[end]) for end in End if self.ends[end]]
+        ends = [(self._word(end), self.ends[end]) for end in End if self.ends[end]]
         yield "", "| outcome | models |", ends
-        yield "refusals:", "| refusal | nodes |", self.codes.most_common()
+        code = "finding" if self.words else "refusal"
+        yield f"{code}s:", f"| {code} | nodes |", self.codes.most_common()
         yield "proofs:", "| proof | models |", self.proofs.most_common()
         yield "casts:", "| error | models |", sorted(self.errors.items())
+
+    def _word(self, end: End) -> str:
+        return self.words.get(end, end)
 
     def to_text(self) -> str:
         """A table of ends and of the codes of refusals, in columns."""
@@ -171,13 +178,14 @@ class Summary:
         """The same for the summary of a CI job, with the models that fail the build."""
         lines: list[str] = []
         for title, head, pairs in self._tables():
-            quote = "`" * (title == "refusals:")
+            quote = "`" * (title in ("refusals:", "findings:"))
             rows = [f"| {quote}{name}{quote} | {number} |" for name, number in pairs]
             lines += ["", head, "|---|---:|", *rows] if pairs or not title else []
         if self.failed:
             lines += ["", "| model | outcome | reason |", "|---|---|---|"]
             lines += [
-                f"| {_cell(row.model)} | {row.end} | {_cell(row.error)} |" for row in self.failed
+                f"| {_cell(row.model)} | {self._word(row.end)} | {_cell(row.error)} |"
+                for row in self.failed
             ]
             more = self.failures - len(self.failed)
             lines += ["", f"and {more} more"] if more else []
@@ -187,7 +195,11 @@ class Summary:
         """Annotations of a GitHub workflow: the worst first, and one that counts the rest."""
         worst = sorted(self.failed, key=lambda row: -_gravity(row.exit_code))
         shown = worst[:_ANNOTATIONS]
-        lines = [f"::error title={_property(row.model)}::{_data(row.error)}" for row in shown]
+        names = [_property(row.model) for row in shown]
+        lines = [
+            f"::error file={name},title={name}::{_data(row.error)}"
+            for name, row in zip(names, shown, strict=True)
+        ]
         rest = self.failures - len(shown)
         if rest:
             lines.append(f"::error title=passes::{rest} more models fail the build")
@@ -200,7 +212,9 @@ def _gravity(code: int) -> int:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    """Lines of text in a cell of a table, in which names from models are no HTML."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return "<br>".join(escape(line, quote=False).replace("|", "\\|") for line in lines)
 
 
 def _data(text: str) -> str:

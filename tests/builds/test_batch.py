@@ -293,11 +293,11 @@ class TestTheSummary:
         )
         markdown = summary.to_markdown()
         assert "| refused | 1 |" in markdown
-        assert "| 1.onnx | refused | 1.onnx: 100% wrong |" in markdown
+        assert "| 1.onnx | refused | 1.onnx: 100%<br>wrong |" in markdown
 
     def test_annotations_are_escaped_and_few(self) -> None:
         summary = self.of(*[(End.REFUSED, NOT_PRODUCED)] * 12, (End.MISMATCH, MISMATCH))
         first, *_, last = lines = summary.annotations()
         assert len(lines) == 10
-        assert first == "::error title=12.onnx::12.onnx: 100%25%0Awrong"
+        assert first == "::error file=12.onnx,title=12.onnx::12.onnx: 100%25%0Awrong"
         assert last == "::error title=passes::4 more models fail the build"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import onnx
@@ -74,6 +75,19 @@ def test_a_new_project(folder: Path) -> None:
     assert "1 model, 1 from the cache" in run("run", "default", "--shard", "2/2")[1]
 
 
+def test_only_a_memory_limit_needs_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no wheel on some machines."""
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    run("init")
+    edited('["optimize"]', '["simplify"]')
+    edited("[verify]", "[verify]\nenabled = false")
+    assert run("run", "nets/loop.onnx")[0] == DONE
+    sentence = "a memory limit needs psutil, which is not installed: pip install psutil\n"
+    assert run("run", "--memory-limit", "99")[::2] == (USAGE, sentence)
+    edited("# memory-limit", "memory-limit")
+    assert run("run")[::2] == (USAGE, sentence)
+
+
 def test_refusals_fail_the_build_unless_they_may_happen() -> None:
     run("init")
     onnx.save(as_model(WHILE), "nets/loop.onnx")
@@ -84,7 +98,7 @@ def test_refusals_fail_the_build_unless_they_may_happen() -> None:
     assert code == NOT_PRODUCED
     assert errors.startswith("incomplete: nets/loop.onnx: main/")
     assert "  incomplete " in said
-    assert "::error title=nets/loop.onnx::nets/loop.onnx: main/" in said
+    assert "::error file=nets/loop.onnx,title=nets/loop.onnx::nets/loop.onnx: main/" in said
     assert "| nets/loop.onnx | incomplete |" in Path("summary.md").read_text()
     edited("# fail-on", "fail-on")
     assert run("run", "nets/loop.onnx", "--quiet") == (DONE, "", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from passes.__main__ import app
-from passes.errors import DONE, NOT_PRODUCED, USAGE
+from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
 from passes.reports.json_values import schema_of
 from passes.reports.report_file import ReportFile
 from passes.testing import as_model
@@ -158,6 +159,46 @@ def test_strict_ends_with_the_check() -> None:
     jsonschema.validate(report, schema_of(ReportFile))
     assert [one["code"] for one in report["findings"]] == ["operator"]
     assert run(*arguments)[0] == DONE
+
+
+def test_many_models() -> None:
+    onnx.save(as_model(NEGATED), "neg.onnx")
+    Path("broken.onnx").write_text("no model")
+    given = ("check", "called.onnx", "neg.onnx", "broken.onnx", "--target", "openvino-2026")
+    code, said, errors = run(*given)
+    assert code == FAILED
+    lines = said.splitlines()
+    assert lines[0] == "called.onnx: 1 problem on openvino-2026, Intel OpenVINO 2026, CPU plugin"
+    assert lines[4] == "neg.onnx: fits openvino-2026, Intel OpenVINO 2026, CPU plugin"
+    assert re.fullmatch(r"3 models, [\d.]+ s of work", lines[5])
+    assert [line.split() for line in lines[6:]] == [
+        ["fits", "1"],
+        ["does", "not", "fit", "1"],
+        ["invalid", "1"],
+        ["findings:"],
+        ["function", "1"],
+    ]
+    assert errors.startswith("broken.onnx: is no ONNX model")
+    assert run("check", ".", "--target", "no-control-flow")[0] == FAILED
+    assert run("check", "neg.onnx", "called.onnx", "--target", "tarct")[0] == USAGE
+    code, _, errors = run(*given, "--fix")
+    assert (code, errors) == (USAGE, "--fix is for one model\n")
+
+
+def test_a_job_gets_annotations_and_a_summary() -> None:
+    onnx.save(as_model(NEGATED), "neg.onnx")
+    tell = ("--target", "openvino-2026", "--github", "--markdown", "summary.md")
+    code, said, _ = run("check", "called.onnx", *tell)
+    assert code == NOT_PRODUCED
+    assert said.splitlines()[-1].startswith(
+        "::error file=called.onnx,title=called.onnx::called.onnx: 1 problem on openvino-2026, "
+    )
+    summary = Path("summary.md").read_text()
+    assert "| does not fit | 1 |" in summary
+    assert "<br>function my::twice (my::twice): model-local functions are not taken" in summary
+    code, said, _ = run("check", "neg.onnx", *tell)
+    assert (code, "::error" in said) == (DONE, False)
+    assert "| fits | 1 |" in Path("summary.md").read_text().removeprefix(summary)
 
 
 def test_wrong_usage() -> None:

@@ -2,13 +2,14 @@
 
 In an empty folder, block by block: one with a `title` is a file, `console` is run and its output is
 compared, `python` is run. `text` only illustrates; any other block is preceded by a comment
-`<!-- not run: REASON -->`. `--update-golden` writes the output of commands anew (with `--slow`, of
-all pages).
+`<!-- not run: REASON -->`, or `<!-- needs: MODULE -->` if it is run where a module is installed.
+`--update-golden` writes the output of commands anew (with `--slow`, of all pages).
 """
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,11 @@ LONG = {
     "bisect",
     "build",
     "half-precision",
+    "integrations",
+    "loops",
     "mismatch",
     "npu",
+    "opset",
     "own-rule",
     "proof",
     "reroll",
@@ -32,7 +36,7 @@ LONG = {
     "tutorial",
 }
 BLOCK = re.compile(
-    r"(?P<mark><!-- not run: .+? -->\n)?"
+    r"(?P<mark><!-- (?:not run: .+?|needs: (?P<needs>[\w ]+)) -->\n)?"
     r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?\n'
     r"(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -46,11 +50,13 @@ def play(page: Path, folder: Path) -> str:
 
     def played(block: re.Match[str]) -> str:
         language, body = block["language"], block["body"]
+        needs = (block["needs"] or "").split()
+        runs = all(map(find_spec, needs)) if needs else not block["mark"]
         if block["title"]:
             file = folder / block["title"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(body)
-        elif block["mark"] or language == "text":
+        elif not runs or language == "text":
             pass
         elif language == "python":
             exec(compile(body, f"{page.name}: {body[:40]!r}", "exec"), names)

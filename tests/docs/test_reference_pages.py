@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 def test_each_command_and_option_is_on_the_page() -> None:
     page = commands_page.page()
     for name, command in load_commands().items():
-        assert f"## {name}\n" in page
+        anchor = name.replace(" ", "-")
+        assert f"## passes {name} {{#{anchor}}}\n" in page
         for option in options_of(command.options).values():
             shown = "cli" in option.help.shown and not option.is_argument
             assert not shown or f"`--{option.key}`" in page, option.name
@@ -87,7 +88,7 @@ def test_a_command_is_that_of_the_folder() -> None:
 
 def test_the_page_of_all_rules_is_up_to_date() -> None:
     page = (ROOT / "docs/rules.md").read_text()
-    assert page == rule_pages.document(), "python docs/hooks/rule_pages.py docs/rules.md"
+    assert page == rule_pages.document(), "python docs/builder/rule_pages.py docs/rules.md"
 
 
 @pytest.mark.slow

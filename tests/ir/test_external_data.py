@@ -49,7 +49,7 @@ def complaint(folder: Path, tensor: TensorProto) -> str:
     """What is said against a model with this weight; empty where nothing is."""
     file = folder / "model.onnx"
     try:
-        check_external_data(model_with(tensor), file)
+        check_external_data(model_with(tensor), file.parent, str(file))
     except BadModel as error:
         return str(error).removeprefix(f"{file}: ")
     return ""

@@ -137,22 +137,11 @@ def test_ends_of_slices_are_clamped() -> None:
     assert y.tolist() == [4, 3, 2, 1, 0]
 
 
-def test_ends_that_are_put_together_are_clamped_too() -> None:
-    text = changed(SLICED, {"b = Slice (a, axis, far)": FARTHER})
-    assert kept(text) == {"k"}
-    assert constants(narrowed(text))["far"] == ("int32", [(1 << 31) - 1])
-
-
-FARTHER = "e = Min (far, s) f = Concat <axis = 0> (e) b = Slice (a, axis, f)"
-
-
 @pytest.mark.parametrize(
     ("read", "operators"),
     [
         ("n = Less (s, far)", set()),  # a size is less than 2^31 - 1, too
         ("n = Less (k, far)", {"Less"}),
-        ("n = Min (s, far) m = Neg (n)", set()),
-        ("n = Clip (s, axis, far) m = Neg (n)", set()),
         ("n = Max (s, far) m = Neg (n)", {"Max", "Neg", "n", "m"}),
         ("n = Mod (s, far)", {"Mod"}),
     ],

@@ -12,6 +12,7 @@ from onnx import ModelProto, helper, numpy_helper
 import passes
 from passes.choices import Verifying
 from passes.engine.rewriting import Engine
+from passes.ir.data_file import DataFile
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
 from passes.verify.installed import OnnxRuntimeExecutor
@@ -93,7 +94,7 @@ def test_on_a_full_disk_the_weights_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(WeightFile, "_append", full)
+    monkeypatch.setattr(DataFile, "_append", full)
     made = model()
     with WeightFile(made, None) as weights:
         assert weights.model(made) is made

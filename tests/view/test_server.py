@@ -291,7 +291,7 @@ def test_weights_beside_a_model_of_the_command_line(served: Served, tmp_path: Pa
 
 def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passes.commands.viewing.find_spec", lambda name: None)
-    with pytest.raises(WrongUsage, match=r"`view` needs starlette and uvicorn: .*\[view\]"):
+    with pytest.raises(WrongUsage, match=r"`view` needs starlette, uvicorn, psutil: .*\[view\]"):
         View().run()
 
 

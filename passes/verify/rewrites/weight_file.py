@@ -4,21 +4,19 @@ and what runs it maps them."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from onnx import ModelProto, TensorProto
 
 from passes.ir import scope as scoping
+from passes.ir.data_file import DataFile
 from passes.ir.external_data import external_tensors, is_external
 from passes.ir.protos import with_initializers
 from passes.ir.versions import FREE_INITIALIZERS
 
 #: Elements of a weight that is written to the file.
 _LARGE = 1 << 18
-_NAME, _PAGE = "weights", 4096
 
 
 class WeightFile:
@@ -28,28 +26,26 @@ class WeightFile:
     """
 
     def __init__(self, model: ModelProto, base_dir: Path | None) -> None:
-        self._folder: TemporaryDirectory[str] | None = None
+        self._file: DataFile | None = None
         self.base_dir = base_dir
         large = any(map(_is_large, model.graph.initializer))
         if large and not any(True for _ in external_tensors(model)):
             with contextlib.suppress(OSError):  # there is no room: then there is no file
-                self._folder = TemporaryDirectory(prefix="passes-", ignore_cleanup_errors=True)
-                self.base_dir = Path(self._folder.name)
-        self._offsets: dict[str, int] = {}
-        self._end = 0
+                self._file = DataFile()
+                self.base_dir = self._file.folder
         self._lean: dict[int, tuple[ModelProto, ModelProto]] = {}
 
     def __enter__(self) -> WeightFile:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._file is not None:
+            self._file.remove()
 
     def model(self, model: ModelProto) -> ModelProto:
         """The model with its large weights in the file: one and the same for one model, which must
         not change any more; itself where it has none."""
-        if self._folder is None:
+        if self._file is None:
             return model
         if id(model) not in self._lean:
             self._lean[id(model)] = (model, self._without_weights(model))
@@ -67,30 +63,12 @@ class WeightFile:
 
     def tensor(self, tensor: TensorProto) -> TensorProto:
         """The tensor with its data in the file; itself where it is small, or the disk is full."""
-        if self._folder is None or not _is_large(tensor):
+        if self._file is None or not _is_large(tensor):
             return tensor
-        data = tensor.raw_data
-        digest = hashlib.sha256(data).hexdigest()
-        if digest not in self._offsets:
-            try:
-                self._append(data, digest)
-            except OSError:
-                return tensor
-        moved = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        moved.data_location = TensorProto.EXTERNAL
-        # the checksum tells apart what other such files have at this place
-        place = {"location": _NAME, "offset": self._offsets[digest], "length": len(data)}
-        for key, value in {**place, "checksum": digest}.items():
-            moved.external_data.add(key=key, value=f"{value}")
-        return moved
-
-    def _append(self, data: bytes, digest: str) -> None:
-        assert self.base_dir is not None
-        with (self.base_dir / _NAME).open("ab") as file:
-            file.truncate(self._end)  # up to the next page, or what a full disk left of the last
-            file.write(data)
-        self._offsets[digest] = self._end
-        self._end += -(-len(data) // _PAGE) * _PAGE
+        try:
+            return self._file.tensor(tensor, tensor.raw_data)
+        except OSError:
+            return tensor
 
 
 def _is_large(tensor: TensorProto) -> bool:

@@ -154,9 +154,12 @@ def _from_ort(value: Any) -> Value:
     from onnx import TensorProto, helper, numpy_helper
 
     shape = list(value.shape())
+    like = np.zeros(shape, helper.tensor_dtype_to_np_dtype(kind))
     if 0 in shape:
-        return np.zeros(shape, helper.tensor_dtype_to_np_dtype(kind))
-    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+        return like
+    # values of 4 bits are packed; releases before 1.23 do not tell how many bytes that makes
+    size = len(numpy_helper.from_array(like).raw_data)
+    raw = ctypes.string_at(value.data_ptr(), size)
     return numpy_helper.to_array(TensorProto(data_type=kind, dims=shape, raw_data=raw))
 
 

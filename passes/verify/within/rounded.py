@@ -8,17 +8,17 @@ products in float32; numpy alone would add them up in float16, and slowly.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import NodeProto, defs
+from onnx import NodeProto, TensorProto
 
-from passes.ir.operators import called_key
+from passes.ir.operators import op_of
 from passes.ir.places import Key
+from passes.operators.element_types import signature
 from passes.operators.table import traits_of
 from passes.operators.traits import Rounds, Values
 from passes.verify.executor import Array, Value
@@ -29,9 +29,9 @@ from passes.verify.reference.machine import Frame, Kernel
 
 #: How a run is executed, in the words of reports.
 EXECUTOR = "rounded after every node, products summed in float32"
-#: The types of half precision, and their names in schemas.
+#: The types of half precision.
 _HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
-_NAMES = frozenset(f"tensor({one.name})" for one in _HALVES)
+_HALF_TYPES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 #: Elements of a weight that a body reads again and again, and that is widened once.
 _LARGE = 4096
 
@@ -130,20 +130,16 @@ class Rounding:
 def _alike(node: NodeProto, versions: Mapping[str, int]) -> Mapping[int, Sequence[int]]:
     """The inputs of the type of each output that may be of half precision, by positions; empty if
     there is such an output whose type no input has: that of a Cast."""
-    domain, op, _ = called_key(node)
-    try:
-        schema = defs.get_schema(op, versions.get(domain, 1), domain)
-    except defs.SchemaError:
+    known = signature(op_of(node), versions.get("", 1))
+    if known is None:
         return {}
-    types = defaultdict[str, list[int]](list)
-    for position in range(len(node.input) if schema.inputs else 0):
-        types[schema.inputs[min(position, len(schema.inputs) - 1)].type_str].append(position)
-    formal = [
-        (position, schema.outputs[min(position, len(schema.outputs) - 1)])
-        for position, name in enumerate(node.output)
-        if name
-    ]
-    found = {position: types[one.type_str] for position, one in formal if _NAMES & one.types}
+    inputs = [(place, known.input(place)) for place, _ in enumerate(node.input)]
+    outputs = [(at, known.output(at)) for at, name in enumerate(node.output) if name]
+    found = {
+        at: [place for place, one in inputs if one is not None and one.variable == made.variable]
+        for at, made in outputs
+        if made is not None and not made.valid.isdisjoint(_HALF_TYPES)
+    }
     return found if all(found.values()) else {}
 
 

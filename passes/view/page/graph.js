@@ -1,44 +1,17 @@
-// Graphs that zoom, are dragged, and are walked through by arrow keys; the details of a node.
+// Graphs that are walked through by arrow keys, and the details of a node.
 import { $, button, code, el, plural, query } from "./api.js";
-
-const ZOOMS = [0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 3];
 
 // Draws a graph into a holder. `ask` are the parameters of its drawing, `focus` is a value to show.
 export async function show(holder, model, ask, focus) {
   const drawing = await query(`models/${model}/drawing`, ask);
   const graph = el("div", { class: "graph", "data-side": "after", "data-label": drawing.path });
   const cut = el("p", { class: "cut" }, drawing.cut ? `${drawing.cut}.${ask.near ? "" : " Find a node to see what is around it."}` : "");
-  const zoom = el("div", { class: "zoom", role: "group", "aria-label": "Zoom" });
-  holder.replaceChildren(zoom, graph, cut);
+  holder.replaceChildren(ask.at ? "" : el("p", { class: "told" }, code(drawing.path)), graph, cut);
   if (!drawing.marks.length) { graph.replaceChildren(el("p", { class: "told" }, "This graph has no nodes.")); return; }
   lanes.draw(graph, drawing);
   const svg = graph.querySelector("svg");
-  const natural = [svg.width.baseVal.value, svg.height.baseVal.value];
-  let scale = 1;
-  const scaled = (to) => {
-    const middle = [(graph.scrollLeft + graph.clientWidth / 2) / scale, (graph.scrollTop + graph.clientHeight / 2) / scale];
-    scale = Math.min(ZOOMS.at(-1), Math.max(ZOOMS[0], to));
-    svg.style.cssText = `width:${natural[0] * scale}px;height:${natural[1] * scale}px;max-inline-size:none;min-inline-size:0`;
-    graph.scrollLeft = middle[0] * scale - graph.clientWidth / 2;
-    graph.scrollTop = middle[1] * scale - graph.clientHeight / 2;
-  };
-  const step = (by) => scaled(by > 0 ? ZOOMS.find((one) => one > scale * 1.01) ?? scale : ZOOMS.findLast((one) => one < scale * 0.99) ?? scale);
-  const fit = () => scaled(Math.min(1, (graph.clientWidth - 8) / natural[0], 640 / natural[1]));
-  zoom.append(
-    button("−", () => step(-1), { "aria-label": "Zoom out" }), button("+", () => step(1), { "aria-label": "Zoom in" }),
-    button("1:1", () => scaled(1), { "aria-label": "Natural size" }), button("Fit", fit),
-    ask.at ? "" : code(drawing.path),
-  );
-  scaled(Math.min(1, Math.max(0.6, (graph.clientWidth - 8) / natural[0])));
   graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
-  graph.scrollTop = 0;
-  dragged(graph);
-  graph.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    step(-event.deltaY);
-  }, { passive: false });
-  walked(svg, drawing, { step, fit, graph: ask.at ? `${ask.at}` : ask.graph, open: (mark) => details(model, ask.at || ask.graph, mark[2], holder) });
+  walked(svg, drawing, (mark) => details(model, ask.at || ask.graph, mark[2], holder));
   if (focus) {
     const at = drawing.marks.findIndex(([kind, , name]) => name === focus && kind === "node");
     const one = svg.querySelectorAll(".mark")[Math.max(at, 0)];
@@ -53,31 +26,14 @@ function centred(graph, mark) {
   graph.scrollBy(inner.x + inner.width / 2 - outer.x - outer.width / 2, inner.y + inner.height / 2 - outer.y - outer.height / 2);
 }
 
-function dragged(graph) {
-  let from = null;
-  graph.addEventListener("pointerdown", (event) => {
-    if (event.pointerType !== "mouse" || event.button) return;
-    from = [event.clientX + graph.scrollLeft, event.clientY + graph.scrollTop, event.pointerId];
-  });
-  graph.addEventListener("pointermove", (event) => {
-    if (!from) return;
-    if (!graph.classList.contains("dragged")) {
-      if (Math.hypot(from[0] - graph.scrollLeft - event.clientX, from[1] - graph.scrollTop - event.clientY) < 5) return;
-      graph.classList.add("dragged");
-      graph.setPointerCapture(from[2]);
-    }
-    graph.scrollTo(from[0] - event.clientX, from[1] - event.clientY);
-  });
-  const end = () => { from = null; setTimeout(() => graph.classList.remove("dragged")); };
-  graph.addEventListener("pointerup", end);
-  graph.addEventListener("pointercancel", end);
-}
-
 // One stop of Tab: arrows lead to what reads a value, to what makes it, and to its neighbours.
-function walked(svg, { marks, arrows }, { step, fit, open }) {
+function walked(svg, { marks, arrows }, open) {
   const all = [...svg.querySelectorAll(".mark")];
   svg.setAttribute("role", "group");
   const graph = svg.parentElement;
+  let pressed = [0, 0]; // a click that ends elsewhere dragged the graph
+  graph.addEventListener("pointerdown", ({ clientX, clientY }) => { pressed = [clientX, clientY]; });
+  const isClick = ({ clientX, clientY }) => Math.hypot(clientX - pressed[0], clientY - pressed[1]) < 5;
   const places = all.map((one) => {
     const { e, f } = one.transform.baseVal.consolidate().matrix;
     const { width, height } = one.querySelector("rect").getBBox();
@@ -88,7 +44,7 @@ function walked(svg, { marks, arrows }, { step, fit, open }) {
     one.setAttribute("role", "button");
     one.setAttribute("aria-label", kind === "node" ? `${label} ${name}` : `${kind} ${name}`);
     one.tabIndex = number ? -1 : 0;
-    one.addEventListener("click", () => { if (!graph.classList.contains("dragged")) { move(number); open(marks[number]); } });
+    one.addEventListener("click", (event) => { if (isClick(event)) { move(number); open(marks[number]); } });
   });
   const move = (number) => {
     for (const one of all) one.tabIndex = -1;
@@ -113,9 +69,6 @@ function walked(svg, { marks, arrows }, { step, fit, open }) {
     else if (event.key === "Home") move(0);
     else if (event.key === "End") move(all.length - 1);
     else if (event.key === "Enter" || event.key === " ") open(marks[from]);
-    else if (event.key === "+" || event.key === "=") step(1);
-    else if (event.key === "-") step(-1);
-    else if (event.key === "0") fit();
     else return;
     event.preventDefault();
   });

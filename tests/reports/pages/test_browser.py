@@ -86,10 +86,53 @@ def test_dark_and_light(browser: Browser, rewritten: Path) -> None:
     light = colour(page)
     page.reload()
     assert colour(page) == light != dark  # the choice is kept
-    page.emulate_media(color_scheme="light", media="print")
-    assert colour(page) == "rgb(255, 255, 255)"
-    assert not page.locator(".top").is_visible()
     page.close()
+
+
+def test_on_paper(opened: Opened, rewritten: Path) -> None:
+    page = opened(rewritten)
+    page.set_viewport_size({"width": 700, "height": 1000})  # an A4 page without its margins
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.get_by_role("button", name="main/scan_0").click()
+    assert not page.locator(".sides").is_visible()
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    style = "getComputedStyle(document.body)"
+    assert page.evaluate(f"{style}.backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(f"{style}.color") == "rgb(29, 33, 38)"
+    assert not page.locator(".top").is_visible()
+    assert not page.get_by_role("button", name="Zoom in").first.is_visible()
+    assert page.locator(".sides").is_visible()
+    for graph in page.locator(".graph").all():
+        assert graph.evaluate("graph => graph.scrollWidth <= graph.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_graph_scrolls_and_zooms(opened: Opened, rewritten: Path) -> None:
+    page = opened(rewritten)
+    page.set_viewport_size({"width": 400, "height": 800})
+    graph = page.locator("[data-side=before]")
+    drawing = graph.locator("svg")
+
+    def width() -> float:
+        return float(drawing.evaluate("svg => svg.getBoundingClientRect().width"))
+
+    fitting = width()
+    for _ in range(4):
+        page.get_by_role("button", name="Zoom in").first.click()
+    assert width() == pytest.approx(fitting * 1.3**4, rel=0.01)
+    assert graph.evaluate("graph => graph.scrollWidth > graph.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    graph.focus()
+    page.keyboard.press("-")
+    assert width() == pytest.approx(fitting * 1.3**3, rel=0.01)
+    page.keyboard.press("0")
+    assert width() == pytest.approx(fitting)
+    graph.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    page.wait_for_function(f"document.querySelector('.graph svg').clientWidth > {fitting}")
 
 
 def test_the_keyboard(opened: Opened, tmp_path: Path) -> None:
@@ -113,7 +156,7 @@ def test_the_keyboard(opened: Opened, tmp_path: Path) -> None:
     page.keyboard.type("0")
     assert page.locator(".lane:visible").count() == 1
     page.keyboard.type(" nothing")
-    assert page.get_by_text("No loop matches the filter.").is_visible()
+    assert page.get_by_text("No loop matches “layers.10 nothing”.").is_visible()
     page.keyboard.press("Escape")
     assert page.locator(".lane:visible").count() == 20
 
@@ -178,7 +221,19 @@ def test_a_batch(opened: Opened, tmp_path: Path) -> None:
     assert column(4) == ["36", "6", "3", "\N{EN DASH}"]
     page.get_by_role("combobox", name="Outcome").select_option("invalid")
     assert page.locator("tr.row:visible").count() == 1
-    page.get_by_role("combobox", name="Outcome").select_option("")
+    page.keyboard.press("/")
+    page.keyboard.type("chain")
+    assert page.locator("tr.row:visible").count() == 0
+    assert page.get_by_text("No model matches “chain” and “invalid”.").is_visible()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.get_by_role("button", name="Show all models").click()
+    assert page.locator("tr.row:visible").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    for cell in page.locator("tr.row > *").all():  # nothing is cut, nor a word to a line
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 400
+        assert box["height"] < 120
     page.keyboard.press("/")
     page.keyboard.type("unknown")
     page.keyboard.press("ArrowDown")

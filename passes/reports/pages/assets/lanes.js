@@ -124,7 +124,46 @@ const lanes = (() => {
       if (texts[1] !== undefined) make("text", { class: "name", x: middle, y: 28 }, group, texts[1]);
     });
     holder.replaceChildren(svg);
+    zoomable(holder, svg, width);
     return width;
+  }
+
+  // A graph fits the width of the page where it can be read so; else it scrolls. Buttons, the keys
+  // + - 0, and the wheel with Control zoom; the pointer drags.
+  function zoomable(holder, svg, width) {
+    const zoom = (factor, x = holder.clientWidth / 2, y = holder.clientHeight / 2) => {
+      const before = svg.getBoundingClientRect().width;
+      const after = Math.min(4 * width, Math.max(0.2 * width, before * factor));
+      holder.classList.toggle("zoomed", factor > 0);
+      svg.style.inlineSize = factor ? `${after}px` : "";
+      svg.style.minInlineSize = factor ? "" : fitting;
+      const now = svg.getBoundingClientRect().width / before;
+      holder.scrollLeft = (holder.scrollLeft + x) * now - x;
+      holder.scrollTop = (holder.scrollTop + y) * now - y;
+    };
+    const fitting = svg.style.minInlineSize;
+    const bar = document.createElement("div");
+    bar.className = "zoom";
+    for (const [sign, label, factor] of [["−", "Zoom out", 1 / 1.3], ["+", "Zoom in", 1.3], ["fit", "Fit to the width", 0]]) {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: sign, title: label, ariaLabel: label, onclick: () => zoom(factor) });
+      bar.append(button);
+    }
+    holder.before(bar);
+    Object.assign(holder, { tabIndex: 0, role: "group", ariaLabel: "Graph; + and - zoom, 0 fits it to the width, arrows scroll" });
+    holder.addEventListener("keydown", ({ key, ctrlKey, metaKey }) => {
+      const factor = { "+": 1.3, "=": 1.3, "-": 1 / 1.3, 0: 0 }[key];
+      if (factor !== undefined && !ctrlKey && !metaKey) zoom(factor);
+    });
+    holder.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      const { left, top } = holder.getBoundingClientRect();
+      zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15, event.clientX - left, event.clientY - top);
+    }, { passive: false });
+    holder.addEventListener("pointermove", ({ buttons, pointerType, movementX, movementY }) => {
+      if (buttons === 1 && pointerType === "mouse") holder.scrollBy(-movementX, -movementY);
+    });
   }
 
   function arrowhead(svg, [from, to], name) {

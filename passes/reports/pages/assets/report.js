@@ -14,6 +14,7 @@ document.getElementById("theme").addEventListener("click", () => {
 
 const filter = document.getElementById("filter");
 const choices = all("select[data-key]");
+const none = document.querySelector(".none");
 function narrow() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   let left = 0;
@@ -24,10 +25,18 @@ function narrow() {
     element.hidden = !fits;
     left += fits;
   }
-  for (const none of all(".none")) none.hidden = left > 0;
+  none.hidden = left > 0;
+  const asked = [filter.value.trim(), ...choices.map((one) => one.value)].filter(Boolean);
+  none.querySelector("[data-asked]").textContent = asked.map((one) => `“${one}”`).join(" and ");
   for (const count of all("[data-left]")) count.textContent = left.toLocaleString("en");
 }
 filter?.addEventListener("input", narrow);
+none?.querySelector("button").addEventListener("click", () => {
+  filter.value = "";
+  for (const one of choices) one.value = "";
+  narrow();
+  filter.focus();
+});
 choices.forEach((one) => one.addEventListener("change", narrow));
 
 addEventListener("keydown", (event) => {

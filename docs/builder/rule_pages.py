@@ -1,7 +1,7 @@
 """The pages of the rules: an index of rules and codes, and a page for each rule.
 
 Rules and codes come from docstrings, examples from the golden models that each code refuses.
-`python docs/hooks/rule_pages.py docs/rules.md` writes the page of all rules in one.
+`python docs/builder/rule_pages.py docs/rules.md` writes the page of all rules in one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def _page(rule: Rule) -> str:
     text, _, _ = rule_text(rule).partition("\nRefuses:")
-    title = "#" + text.strip().removeprefix("##")
+    title = "# The rule" + text.strip().removeprefix("##")
     if not rule.refusal_codes:
         return f"{title}\n"
     return _refusals(f"{title}\n\n## Refusals", rule.name, rule.refusal_codes)
@@ -139,7 +139,7 @@ def _cell(text: str) -> str:
 
 _HEAD = """# The rules
 
-Made by `python docs/hooks/rule_pages.py docs/rules.md` from the rules' docstrings;
+Made by `python docs/builder/rule_pages.py docs/rules.md` from the rules' docstrings;
 `python -m passes explain NAME` shows the same text.
 """
 _ORDER = """\

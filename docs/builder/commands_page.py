@@ -50,7 +50,7 @@ def page() -> str:
         ]
         lines += [
             "",
-            f"## {name}",
+            f"## passes {name} {{#{_anchor(name)}}}",
             "",
             inspect.cleandoc(one.help or _line(one)),
             "",

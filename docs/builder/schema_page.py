@@ -194,7 +194,7 @@ MEANINGS = {
     "findings.otherwise": "What the target does with it.",
 }
 
-_CONFIGURATION = """# The configuration file
+_CONFIGURATION = """# The configuration file: passes.toml
 
 `passes run` reads `passes.toml`, or the table `[tool.passes]` of `pyproject.toml`, of the current
 folder or of the nearest one above; `--config FILE` names another. `passes init` writes a commented
