@@ -9,12 +9,13 @@ from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
 from typing import Annotated
 
-from passes.commands.declaring import Source, argument, option, options_of
+from passes.commands.declaring import Source, WrongValue, argument, option, options_of
 from passes.commands.delivery import CLI, Working
 from passes.commands.registry import command
 from passes.commands.standalone import Output, Say, Standalone, path_of, silent
 from passes.errors import BadModel, WrongUsage
 
+_LAST_PORT = 65_535
 _NEEDED = ("starlette", "uvicorn", "psutil")
 
 
@@ -36,6 +37,11 @@ class View(Standalone):
     browser: bool = option(True, "Open the browser.", shown=CLI)
     time_limit: Annotated[float | None, options_of(Working)["time_limit"].help] = 600.0
     memory_limit: Annotated[int | None, options_of(Working)["memory_limit"].help] = 8192
+
+    def check(self) -> None:
+        """See that there is such a port."""
+        if self.port > _LAST_PORT:
+            raise WrongValue("port", f"is {self.port}, it must be {_LAST_PORT} or less")
 
     def run(self, say: Say = silent) -> None:
         """Serve the page until it is interrupted; `say` is told its address.

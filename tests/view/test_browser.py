@@ -139,8 +139,10 @@ def test_before_and_after_side_by_side(page: Page) -> None:
     report = page.frame_locator("iframe")
     report.locator(".graph svg").nth(1).wait_for()
     assert report.locator("h1").inner_text() == "Written and verified"
-    page.get_by_role("button", name="Look at the outcome").click()
-    titled(page, "rnn.optimized.onnx")
+    with page.context.expect_page() as other:
+        page.get_by_role("button", name="Look at the outcome").click()
+    titled(other.value, "rnn.optimized.onnx")
+    assert page.title() == "rnn.onnx"
 
 
 def test_a_target_and_what_clears_it(page: Page) -> None:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from passes.commands.declaring import WrongValue
 from passes.commands.viewing import View
 from passes.errors import WrongUsage
 from passes.testing import as_model
@@ -293,6 +294,11 @@ def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("passes.commands.viewing.find_spec", lambda name: None)
     with pytest.raises(WrongUsage, match=r"`view` needs starlette, uvicorn, psutil: .*\[view\]"):
         View().run()
+
+
+def test_a_port_that_there_cannot_be() -> None:
+    with pytest.raises(WrongValue, match="port is 70000, it must be 65535 or less"):
+        View(port=70_000)
 
 
 def test_a_port_that_is_in_use() -> None:

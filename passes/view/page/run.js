@@ -172,13 +172,19 @@ async function start(given) {
   }
 }
 
+// Shows an outcome in a window of its own: the runs stay in this one.
+async function look(key) {
+  const opened = await ask(`runs/${key}/model`, { method: "POST" });
+  if (!window.open(`${location.pathname}#${new URLSearchParams(opened)}`)) open(opened);
+}
+
 function finished(card, key, { line: words, done }) {
   const had = card.contains(document.activeElement);
   const numbers = (done.numbers ?? []).filter((one) => one.after && one.before !== one.after);
   const actions = el("div", { class: "actions" });
   if (done.output) actions.append(el("a", { class: "button main", href: `runs/${key}/output`, download: done.output }, `Save ${done.output}`));
   if (done.reproducer) actions.append(el("a", { class: "button main", href: `runs/${key}/reproducer`, download: true }, "Save the reproducer"));
-  if (done.output) actions.append(button("Look at the outcome", async () => open(await ask(`runs/${key}/model`, { method: "POST" }))));
+  if (done.output) actions.append(button("Look at the outcome", () => look(key), { "aria-description": "opens another window" }));
   if (done.numbers) {
     const frame = el("iframe", { title: "Report", hidden: true });
     frame.addEventListener("load", () => {

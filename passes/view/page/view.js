@@ -5,14 +5,20 @@ import { forms, ready, setUp, targets } from "./run.js";
 
 let model = null; // the key of the one that is shown
 let answering = 0; // the number of the model whose rules are being asked
+const starting = ask("start").then((started) => {
+  forms(started);
+  targets(started.targets);
+  return started;
+});
 
 const failed = (error) => { $("state").textContent = ""; $("problem").replaceChildren(el("div", { class: "banner bad" }, el("h1", {}, "Failed"), el("p", {}, error.message))); };
 
 async function upload(file) {
-  if (file.size > started.most) { failed(new Error(`${file.name}: a file of more than ${started.most.toLocaleString("en")} bytes is not taken`)); return; }
   $("problem").replaceChildren();
   $("state").textContent = `Reading ${file.name} …`;
   try {
+    const { most } = await starting;
+    if (file.size > most) throw new Error(`${file.name}: a file of more than ${most.toLocaleString("en")} bytes is not taken`);
     const opened = await ask(`models?${new URLSearchParams({ name: file.name })}`, { method: "POST", body: file });
     await open(opened);
   } catch (error) { failed(error); }
@@ -23,6 +29,7 @@ export async function open({ model: key, name }) {
   $("state").textContent = `Looking at ${name} …`;
   const own = ++answering;
   close();
+  scrollTo(0, 0);
   let found;
   try {
     found = await ask(`models/${key}/overview`);
@@ -181,9 +188,8 @@ addEventListener("keydown", (event) => {
 // Who works elsewhere needs the details no more.
 addEventListener("focusin", (event) => { if (event.target.closest("#target, #command, #runs")) $("details").hidden = true; });
 
-const started = await ask("start");
-forms(started);
-targets(started.targets);
-const kept = new URLSearchParams(location.hash.slice(1));
-if (kept.get("model")) await open({ model: kept.get("model"), name: kept.get("name") });
-else if (started.given.length) await open(started.given[0]);
+starting.then((started) => {
+  const kept = new URLSearchParams(location.hash.slice(1));
+  if (kept.get("model")) open({ model: kept.get("model"), name: kept.get("name") });
+  else if (started.given.length) open(started.given[0]);
+}, failed);
