@@ -11,7 +11,11 @@ import time
 from passes.builds.pool import serve
 
 
-def answer(task: str) -> str:
+class Unknown:
+    """What only this process knows."""
+
+
+def answer(task: str) -> str | Unknown:
     what, _, amount = task.partition(" ")
     match what:
         case "sleep":
@@ -26,6 +30,8 @@ def answer(task: str) -> str:
         case "die":
             print("about to die", file=sys.stderr)
             os.kill(os.getpid(), signal.SIGSEGV)
+        case "garble":
+            return Unknown()
         case "print":
             print("this is no answer")
     return f"did {task}"

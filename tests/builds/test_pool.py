@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from passes.builds.pool import Ended, Limits, Pool
+from passes.builds.pool import Ended, Kept, Limits, Pool
 from passes.errors import End
 
 WORKER = "tests.builds.fake_worker"
@@ -38,6 +38,24 @@ def test_a_process_that_dies_costs_its_task_alone() -> None:
     assert isinstance(died, Ended)
     assert died.end is End.DIED
     assert died.sentence == "its process died (SIGSEGV): about to die"
+
+
+def test_a_process_that_sends_no_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("passes.builds.pool._DYING", 0.1)
+    with Pool[str](WORKER, 1) as pool:
+        done = dict(pool.run((task, NO_LIMITS) for task in ("garble", "print")))
+    assert isinstance(done["garble"], Ended)
+    assert done["garble"].sentence == "its process died (SIGKILL)"
+    assert done["print"] == "did print"
+
+
+def test_a_process_is_kept_for_one_task_after_the_other() -> None:
+    kept = Kept[str](WORKER)
+    assert kept.ask("print", NO_LIMITS).result() == "did print"
+    ended = kept.ask("sleep 30", Limits(seconds=0.1)).result()
+    assert ended.sentence == "was ended after 0.1 seconds"
+    assert kept.ask("sleep 0", NO_LIMITS).result() == "did sleep 0"
+    kept.close()
 
 
 def test_a_task_that_takes_too_long_is_ended() -> None:
