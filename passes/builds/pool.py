@@ -224,7 +224,8 @@ class Kept(Generic[_Ask]):
 
     def close(self) -> None:
         """End the process when what it works on is done."""
-        self._thread.submit(self._pool.close)
+        with contextlib.suppress(RuntimeError):  # the program ends, and the process with it
+            self._thread.submit(self._pool.close)
         self._thread.shutdown(wait=False)
 
 

@@ -6,8 +6,10 @@ import asyncio
 import json
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -274,6 +276,7 @@ def serving(model: Path | None, port: int, limits: Limits) -> Iterator[str]:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((_HOST, port))
+        listening.listen()  # a browser may be quicker than the server
     except OSError as error:
         raise CannotListen(f"port {port} cannot be had ({error.strerror})") from error
     port = listening.getsockname()[1]
@@ -293,6 +296,9 @@ def serving(model: Path | None, port: int, limits: Limits) -> Iterator[str]:
             server_header=False,
             timeout_graceful_shutdown=1,
         )
+        if threading.current_thread() is threading.main_thread():
+            # so that uploads are removed at the end
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             yield f"http://{_HOST}:{port}/{token}/"
             uvicorn.Server(config).run(sockets=[listening])
