@@ -57,7 +57,7 @@ FIRST = {
 }
 #: A page that is among those that a name finds.
 AMONG = {
-    "--max-nodes": "reference/commands.html",
+    "--max-nodes": "rules/unroll.html",
     "max_nodes": "reference/api.html",
     "--dim": "tasks/npu.html",
     "--target openvino": "targets.html",
