@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import types
 import typing
@@ -13,7 +14,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from passes.errors import nearest
-from passes.reports.json_values import as_json, schema_of
+from passes.reports.json_values import schema_of
 
 if TYPE_CHECKING:
     from passes.session import Source as Source
@@ -304,7 +305,8 @@ def _spelled(value: Any, kind: Any) -> str:
     """The value of an entry of a mapping on the command line."""
     if kind == Mapping[str, Sequence[int | None]]:
         return ",".join("?" if size is None else f"{size}" for size in value)
-    return as_json(value) if isinstance(value, bool | int | float | tuple) else f"{value}"
+    # NaN and infinities, too, which no report writes as JSON
+    return json.dumps(value) if isinstance(value, bool | int | float | tuple) else f"{value}"
 
 
 def flags_of(options: Declared) -> list[str]:

@@ -15,7 +15,7 @@ def test_every_page_has_a_line_tasks_first() -> None:
     lines = Docs().run().splitlines()
     assert len(lines) == len(pages())
     assert re.split(r"  +", lines[0]) == ["tasks/build", "Many models: a step of a build"]
-    assert lines[-1].startswith("tutorial ")
+    assert lines[-1].startswith("view ")
 
 
 @pytest.mark.parametrize("name", ["streaming", "streaming.md", "docs/streaming.md"])
