@@ -306,7 +306,8 @@ def _spelled(value: Any, kind: Any) -> str:
     if kind == Mapping[str, Sequence[int | None]]:
         return ",".join("?" if size is None else f"{size}" for size in value)
     # NaN and infinities, too, which no report writes as JSON
-    return json.dumps(value) if isinstance(value, bool | int | float | tuple) else f"{value}"
+    plain = isinstance(value, bool | int | float | tuple)
+    return json.dumps(value, ensure_ascii=False) if plain else f"{value}"
 
 
 def flags_of(options: Declared) -> list[str]:
