@@ -91,7 +91,7 @@ class Decision:
         self._cells = _Cells()
         self._wide, self._narrow = self._cells.new(), self._cells.new()
         wide, narrow = change.names
-        unable = f"the operator, or one that is fed by it, takes or gives no {narrow} here"
+        unable = f"the operator, or one that it feeds, does not support {narrow} here"
         self._unable = Reason("type", unable)
         self._of_values = {
             value.number: self._cells.new()

@@ -20,7 +20,7 @@ CODES = {
         "it is part of a state that sums or factors change: errors would grow with the length"
     ),
     "factor": (
-        "it computes a factor of a state in each iteration: errors of it would grow with the length"
+        "it computes a factor of a state in each iteration: its errors would grow with the length"
     ),
     "decides": "it decides on a branch, an integer or a position: rounded operands might change it",
     "from-integers": (
@@ -29,16 +29,16 @@ CODES = {
     ),
     "range": "a constant or a weight is too large for the type, or so small that it becomes 0",
     "block-list": "it loses too many digits in half precision",
-    "type": "the operator has no such type at this opset, or onnxruntime has no kernel for it",
+    "type": "the opset does not support the type here, or onnxruntime has no kernel for it",
     "kept": "--keep matches it",
     "surrounded": "all that it reads, or all that reads it, keeps the type",
     "signature": "it is an input of the model, which keeps its type (`--io cast` gives another)",
-    "max-error": "in the other type the error is larger than --max-error",
+    "max-error": "in the other type the error would exceed --max-error",
     "may-not-fit": "not all of its numbers are proven to fit int32",
-    "small": "of so few bytes little is saved",
+    "small": "it is too small for its type to matter",
     "few-elements": "the scales would take more than half of what is saved",
     "whole-numbers": "it holds whole numbers that float16 rounds",
-    "no-product": "a node that is no product and no look-up reads it",
+    "no-product": "it is also read by a node that is neither a product nor a look-up",
     "overridable": "a caller may feed another value",
     "trained": "training changes it",
     "file-limit": "a model without external data takes less than 2 GiB",
