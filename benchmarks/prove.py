@@ -4,7 +4,6 @@ and trip counts grow."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import onnx
 from onnx import ModelProto, parser
@@ -16,9 +15,9 @@ from passes.proving.prover import Proof, prove
 from passes.verify import verification
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Limits, Models, Requirements
+from tests.instruments import proven
 
 Pair = tuple[ModelProto, ModelProto]
-_GOLDEN = Path(__file__).parent.parent / "golden_models"
 _SAMPLE = 30
 _SECONDS = 20.0  # a proof, and an execution of a pair
 _STEADY = Aim(ratio=1.5)
@@ -36,8 +35,8 @@ gated (float[@,128] x, float[128] h, float[128,128] w) => (float[128] last, floa
 def measure(bench: Bench) -> None:
     """The golden pairs, then a loop of more and more iterations."""
     pairs = golden_pairs(4 if bench.quick else _SAMPLE)
-    proven = [pair for pair in pairs if proof_of(*pair).is_proven]
-    for what, chosen in (("golden pairs", pairs), ("golden pairs that are proven", proven)):
+    equal = [pair for pair in pairs if proof_of(*pair).is_proven]
+    for what, chosen in (("golden pairs", pairs), ("golden pairs that are proven", equal)):
         count = len(chosen)
         proving = Side("proving", lambda chosen=chosen: _prove(chosen), count)
         executing = Side("executing, reference executor", lambda c=chosen: _execute(c), count)
@@ -66,7 +65,7 @@ def _execute(pairs: Sequence[Pair]) -> None:
 
 def golden_pairs(count: int) -> list[Pair]:
     """Models before and after, drawn evenly from the golden ones."""
-    found = sorted(_GOLDEN.glob("*/*.before.onnxtxt"))
+    found = proven.golden_pairs()
     chosen = [found[number * len(found) // count] for number in range(count)]
     return [
         (onnx.load(path), onnx.load(path.with_name(path.name.replace(".before.", ".after."))))
