@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -299,7 +300,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> 
         left = outputs_of(old)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = old.after(after)
+    new = ended.evaluator = old.after(after, partial(_is_same, guide))
     try:
         right = outputs_of(new, old.model)
     except Fails as error:
@@ -324,6 +325,7 @@ def outputs_of(evaluator: SymbolicEvaluator, declared: Model | None = None) -> l
         known = evaluator.calls.leaves
         values[value.name] = known.setdefault(value.name, _parameter(evaluator.algebra, value))
     inner = evaluator.run(model.graph, values, opsets)
+    evaluator.twins = inner
     return [inner[one.name] for one in model.graph.output]
 
 
@@ -384,6 +386,15 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         if possible:
             old, new = (algebra.subst(side, {}, whole=True) for side in sides)
             _equal(guide, name, (old, new), variables, ())
+
+
+def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
+    """Return whether two values within the models are shown equal, without another decision."""
+    try:
+        _same(guide, name, left, right)
+    except (_Unproven, Fork, NotProvable):
+        return False
+    return True
 
 
 def _equal(
