@@ -24,7 +24,7 @@ from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
-from passes.proving.operators.calls import Calls
+from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -47,6 +47,8 @@ __all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
+#: The part of the budget that is kept for a proof without symbols.
+_REST = 0.7
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,11 @@ def _attempt(
                 detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
                 return Attempt(Proof("not-provable", "model", detail))
     end = monotonic() + budget
-    found = None
+    found, last = None, Manner()
     manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    calls = _calls(before, after)
+    if calls.symbols:
+        manners = (replace(manners[0], symbols=True), *manners)
     if stated:
         if stated.manner not in manners:
             raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
@@ -151,13 +156,24 @@ def _attempt(
             continue
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
-        tried = _guided(guide, before, after, promises, end, budget)
-        if found is None or tried.proof.is_proven:
+        until = end - budget * _REST if manner.symbols else end
+        tried = _guided(guide, before, after, promises, until, budget, calls)
+        if found is None or tried.proof.is_proven or last.symbols:
             found = tried
-        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+        last = manner
+        if tried.proof.is_proven or (tried.proof.code in _IN_ANY_MANNER and not manner.symbols):
             break
     assert found is not None
     return found
+
+
+def _calls(before: Model, after: Model) -> Calls:
+    """What is known of the calls of two models before they are evaluated."""
+    newer = max(_opsets(before)) <= min(_opsets(after))
+    try:
+        return Calls(newer, common_reads(before, after, Algebra(), newer))
+    except NotProvable:
+        return Calls(newer)
 
 
 def _opsets(model: Model) -> list[int]:
@@ -179,7 +195,13 @@ def _has_cells(model: Model) -> bool:
 
 
 def _guided(
-    guide: Guide, before: Model, after: Model, promises: Promises, end: float, budget: float
+    guide: Guide,
+    before: Model,
+    after: Model,
+    promises: Promises,
+    end: float,
+    budget: float,
+    calls: Calls,
 ) -> Attempt:
     """The attempt in one manner, until the `end` of the budget."""
     algebra = guide.algebra
@@ -201,10 +223,14 @@ def _guided(
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in _not_empty(algebra, before))
             guide.enter(decisions)
-            calls = Calls(newer=max(_opsets(before)) <= min(_opsets(after)))
             algebra.start((*promised, *decisions))
             old = SymbolicEvaluator(
-                before, algebra, calls, True, assumed, non_empty=promises.non_empty
+                before,
+                algebra,
+                calls.empty(manner.symbols),
+                True,
+                assumed,
+                non_empty=promises.non_empty,
             )
             ending = _path(guide, old, after, ended)
             guide.end(ending)

@@ -35,7 +35,13 @@ from passes.ir.places import MAIN, label
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
 from passes.proving.terms.algebra import INT64, Algebra
-from passes.proving.terms.arrays import Array, NotProvable, constant
+from passes.proving.terms.arrays import (
+    Array,
+    NotProvable,
+    Unranked,
+    constant,
+    parameter,
+)
 from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term, subterms
 
@@ -420,8 +426,17 @@ class SymbolicEvaluator:
             return known
         outputs = self._evaluated(call)
         if key is not None and self.original:
+            outputs = list(map(self._symbol, node.output, outputs))
             self.calls.known[key] = read, outputs
         return outputs
+
+    def _symbol(self, name: str, value: Array) -> Array:
+        """Any floats of these sizes in place of a value that both models make alike."""
+        if name not in self.calls.symbols or isinstance(value, Unranked):
+            return value
+        if "float" not in value.dtype:
+            return value
+        return parameter(self.algebra, name, value.dtype, value.shape)
 
     def _evaluated(self, call: Application) -> list[Array]:
         """The outputs of a node; where its operator cannot be evaluated on these inputs, they are
