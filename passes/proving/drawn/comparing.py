@@ -11,6 +11,7 @@ from time import monotonic
 
 import numpy as np
 
+from passes.analysis.safety.randomness import first_random
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
 from passes.proving.drawn.operators import kernels
@@ -26,6 +27,7 @@ from passes.proving.drawn.symbols import (
 )
 from passes.reports.proof import Draw
 from passes.types import signature
+from passes.types.value_types import dims_of
 from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.hints import model_hints
@@ -65,7 +67,8 @@ class _LeftOut(Exception):
 class Found:
     """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
     outputs of equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, and what is assumed of what the new model alone runs over nothing."""
+    for too many decisions, whether sizes of others were guessed, whether the inputs are all that
+    the original takes, and what is assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
@@ -73,6 +76,8 @@ class Found:
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
+    is_guessed: bool = False
+    is_whole: bool = False
     over_nothing: set[str] = field(default_factory=set)
 
 
@@ -124,7 +129,20 @@ class PairAtSizes:
                 continue
             if not self.found.draws:
                 raise NotShown("draws", "the original answers at no sizes that were drawn")
+            self.found.is_whole = self._is_whole()
             return self.found
+
+    def _is_whole(self) -> bool:
+        """Return whether what was compared is all that the original declares: no size is free, no
+        element is drawn, no number is random, and no run is left out."""
+        found, protos = self.found, [model.proto for model in self._models]
+        if self.wanted or found.is_cut or found.is_guessed:
+            return False
+        if any(first_random(model, model.proto.graph.node) for model in self._models):
+            return False
+        declared = {one.name: dims_of(one.type) for one in signature.feedable(protos[0])}
+        fixed = {name: one.shape for name, one in self._defaults().items()}
+        return [{**dict(draw.shapes), **fixed} for draw in found.draws] == [declared]
 
     def _at_all_sizes(self, drawer: Drawer) -> None:
         """Compare at each of the sizes, in several ways if whole numbers matter."""
@@ -179,6 +197,7 @@ class PairAtSizes:
         try:
             left = before.answer(feeds, self._end)
         except ModelFailed:
+            self.found.is_guessed |= before.machine.guessed_shapes
             return
         self._terms.is_new = True
         try:
@@ -187,6 +206,7 @@ class PairAtSizes:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
+            self.found.is_guessed = True
             if not all(map(_is_same, left, right)):
                 raise _LeftOut
             return
@@ -227,14 +247,15 @@ class PairAtSizes:
 
     def fed(self, feeds: Feeds) -> dict[str, Value]:
         """The inputs as terms, those that are wanted as they are."""
-        proto = self._models[0].proto
-        free = {value.name for value in signature.defaults(proto)}
-        defaults = {
-            one.name: self._models[0].read(one)
-            for one in proto.graph.initializer
-            if one.name in free
-        }
-        return {name: self._input(name, value, ()) for name, value in {**defaults, **feeds}.items()}
+        given = {**self._defaults(), **feeds}
+        return {name: self._input(name, value, ()) for name, value in given.items()}
+
+    def _defaults(self) -> dict[str, Array]:
+        """The values of the inputs that a caller need not feed."""
+        model = self._models[0]
+        free = {value.name for value in signature.defaults(model.proto)}
+        tensors = [one for one in model.proto.graph.initializer if one.name in free]
+        return {one.name: model.read(one) for one in tensors}
 
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
