@@ -183,7 +183,7 @@ MEANINGS = {
     "scope.decisions": "The number of conditions on floats after which a run was left out.",
     "scope.bits": "The error of `field` is below 2 to the power of minus this.",
     "scope.executed": "The number of executed cases that agree.",
-    "scope.static": "Whether no size of an input is free; of drawn cases, whether they are all inputs.",
+    "scope.static": "Whether no size of an input is free, and all inputs are covered.",
     "scope.stated": "The ranges of sizes for which it is proven, if these are not all.",
     "stated.name": "A size, or an input that is a trip count.",
     "stated.first": "Its first value.",

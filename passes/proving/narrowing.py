@@ -211,9 +211,9 @@ class _Proofs:
 
 
 def prove_stated(pair: Pair, stated: Sequence[Stated], budget: float) -> Proof | None:
-    """The proof for these ranges of sizes; None if there is none, or there are no such sizes."""
+    """The proof for these ranges of sizes; None if there is none, or no search states such ones."""
     free = {written(one): one for one in pair.unknowns()}
     ranges = {free[one.name]: one.values for one in stated if one.name in free}
-    if len(ranges) < len(stated) or not all(ranges.values()):
+    if len(ranges) < len(stated) or not all(one.last in _LAST and one.first >= 0 for one in stated):
         return None
     return _Proofs(pair, monotonic() + budget).within(ranges, {})

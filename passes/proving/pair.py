@@ -77,9 +77,7 @@ class Pair:
         counts = {place.node.input[0] for place in places if op_of(place.node) == "Loop"}
         sizes, numbers = dict[Unknown, None](), list[Unknown]()
         for value in signature.feedable(self.before.proto):
-            for axis, dim in enumerate(dims_of(value.type) or ()):
-                if not isinstance(dim, int):
-                    sizes["dim", dim or (value.name, axis)] = None
+            sizes |= dict.fromkeys(one for one in sizes_of(value) if not isinstance(one, int))
             if value.name in counts and dims_of(value.type) in ((), (1,)):
                 numbers.append(("input", value.name))
         return [*sizes, *(one for one in numbers if ("dim", one[1]) not in sizes)]
@@ -111,6 +109,14 @@ def _defaults(model: Model) -> dict[str, bytes]:
     return {one.name: model.read(one).tobytes() for one in tensors}
 
 
+def sizes_of(value: ValueInfoProto) -> list[int | Unknown]:
+    """The sizes of an input, those that are free by name, or by input and axis."""
+    return [
+        dim if isinstance(dim, int) else ("dim", dim or (value.name, axis))
+        for axis, dim in enumerate(dims_of(value.type) or ())
+    ]
+
+
 def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array:
     """Any value of an input, or the number to which it is fixed."""
     dims, dtype = dims_of(value.type), dtype_name(elem_type_of(value.type))
@@ -120,9 +126,9 @@ def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array
         number = np.full([1] * len(dims), fixed["input", value.name], dtype)
         return constant(algebra, number)
     shape = []
-    for axis, dim in enumerate(dims):
-        size = "dim", dim or (value.name, axis)
-        known = dim if isinstance(dim, int) else fixed.get(size)
-        atom = algebra.terms.make(*size) if known is None else algebra.whole(known)
-        shape.append(algebra.lift(atom) if known is None else atom)
+    for size in sizes_of(value):
+        if not isinstance(size, int) and size not in fixed:
+            shape.append(algebra.lift(algebra.terms.make(*size)))
+        else:
+            shape.append(algebra.whole(size if isinstance(size, int) else fixed[size]))
     return parameter(algebra, value.name, dtype, tuple(shape))

@@ -44,7 +44,8 @@ class Draw:
 
 
 def _written(elements: tuple[int | bool | str, ...]) -> str:
-    return str(elements[0]) if len(elements) == 1 else f"({', '.join(map(str, elements))})"
+    written = [repr(one) if isinstance(one, str) else str(one) for one in elements]
+    return written[0] if len(written) == 1 else f"({', '.join(written)})"
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,21 @@ class Stated:
         return range(self.first, self.last + 1)
 
     def __str__(self) -> str:
-        return f"{self.name} in {self.first}..{self.last}"
+        only = self.first == self.last
+        return (
+            f"{self.name} = {self.first}" if only else f"{self.name} in {self.first}..{self.last}"
+        )
 
 
 @dataclass(frozen=True)
 class Scope:
     """The inputs that a proof covers.
 
-    `stated` are the ranges of sizes for which one is proven that is `symbolic`. `draws` are the
-    cases of one that is not; `static`: the inputs have no other sizes, and it covers all of them. A
-    symbolic proof that is `regrouped` holds up to the order of summation. `decisions` is the number
-    of conditions on floats after which a run was left out, 0 if none was. The error of `field` is
-    below 2 ** -`bits`, and `executed` cases agreed.
+    `stated` are the ranges of sizes for which it is proven, if these are not all, and `static` is
+    whether no size is free and it covers all inputs. `draws` are the cases of a proof that is not
+    `symbolic`; one that is, and is `regrouped`, holds up to the order of summation. `decisions` is
+    the number of conditions on floats after which a run was left out, 0 if none was. The error of
+    `field` is below 2 ** -`bits`, and `executed` cases agreed.
     """
 
     method: Method = "symbolic"
@@ -95,8 +99,8 @@ class Scope:
 
     @property
     def sizes(self) -> str:
-        """The drawn sizes, all of them; empty if there are none, or no others."""
-        return "" if self.static else "; ".join(map(str, self.draws))
+        """The drawn sizes, all of them; empty if there are none, or if these are all, or ranges."""
+        return "" if self.static or self.stated else "; ".join(map(str, self.draws))
 
     def sentence(self) -> str:
         """The scope in words, after `proven`; of many sizes, the first ones."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import prod
 from time import monotonic
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from passes.analysis.safety.randomness import first_random
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
+from passes.proving.clues import Unknown, written
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
@@ -25,7 +26,8 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
-from passes.reports.proof import Draw
+from passes.proving.pair import sizes_of
+from passes.reports.proof import Draw, Stated
 from passes.types import signature
 from passes.types.value_types import dims_of
 from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
@@ -67,8 +69,8 @@ class _LeftOut(Exception):
 class Found:
     """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
     outputs of equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, whether sizes of others were guessed, whether the inputs are all that
-    the original takes, and what is assumed of what the new model alone runs over nothing."""
+    for too many decisions, whether sizes of others were guessed, and what is assumed of what the
+    new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
@@ -77,7 +79,6 @@ class Found:
     runs: int = 0
     is_cut: bool = False
     is_guessed: bool = False
-    is_whole: bool = False
     over_nothing: set[str] = field(default_factory=set)
 
 
@@ -93,6 +94,7 @@ class PairAtSizes:
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
+        self._guessed = False
 
     def run(self) -> Found:
         """Compare both models at all sizes that are drawn.
@@ -129,20 +131,39 @@ class PairAtSizes:
                 continue
             if not self.found.draws:
                 raise NotShown("draws", "the original answers at no sizes that were drawn")
-            self.found.is_whole = self._is_whole()
             return self.found
 
-    def _is_whole(self) -> bool:
-        """Return whether what was compared is all that the original declares: no size is free, no
-        element is drawn, no number is random, and no run is left out."""
-        found, protos = self.found, [model.proto for model in self._models]
-        if self.wanted or found.is_cut or found.is_guessed:
-            return False
+    def covered(self) -> tuple[Stated, ...] | None:
+        """The ranges of the sizes of which all inputs were compared, none if no size is free; None
+        if they are no ranges, or an element was drawn, a number is random, a run was left out."""
+        if self.wanted or self.found.is_cut or self.found.is_guessed:
+            return None
         if any(first_random(model, model.proto.graph.node) for model in self._models):
-            return False
-        declared = {one.name: dims_of(one.type) for one in signature.feedable(protos[0])}
+            return None
+        declared = {
+            value.name: sizes_of(value)
+            for value in signature.feedable(self._models[0].proto)
+            if value.type.HasField("tensor_type") and dims_of(value.type) is not None
+        }
+        ranks = {name: len(dims) for name, dims in declared.items()}
         fixed = {name: one.shape for name, one in self._defaults().items()}
-        return [{**dict(draw.shapes), **fixed} for draw in found.draws] == [declared]
+        drawn = []
+        for draw in self.found.draws:
+            shapes, sizes = {**dict(draw.shapes), **fixed}, dict[Unknown, int]()
+            if {name: len(one) for name, one in shapes.items()} != ranks:
+                return None
+            for name, dims in declared.items():
+                for dim, size in zip(dims, shapes[name], strict=True):
+                    if (dim if isinstance(dim, int) else sizes.setdefault(dim, size)) != size:
+                        return None
+            drawn.append(sizes)
+        stated = [
+            Stated(written(name), min(values), max(values))
+            for name in drawn[0]
+            if (values := [sizes[name] for sizes in drawn])
+        ]
+        every = {tuple(sizes.values()) for sizes in drawn}
+        return tuple(stated) if prod(len(one.values) for one in stated) == len(every) else None
 
     def _at_all_sizes(self, drawer: Drawer) -> None:
         """Compare at each of the sizes, in several ways if whole numbers matter."""
@@ -160,7 +181,7 @@ class PairAtSizes:
         draw = self._draw(feeds)
         if draw in self.found.draws:
             return True
-        runs = self.found.runs
+        runs, self._guessed = self.found.runs, False
         pending: list[dict[int, bool]] = [{}]
         for _ in range(_MOST_PATHS):
             decided = self._terms.decided = pending.pop()
@@ -184,6 +205,7 @@ class PairAtSizes:
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
+        self.found.is_guessed |= self._guessed
         return True
 
     def _compare(self, feeds: Feeds) -> None:
@@ -197,7 +219,7 @@ class PairAtSizes:
         try:
             left = before.answer(feeds, self._end)
         except ModelFailed:
-            self.found.is_guessed |= before.machine.guessed_shapes
+            self._guessed |= before.machine.guessed_shapes
             return
         self._terms.is_new = True
         try:
@@ -206,7 +228,7 @@ class PairAtSizes:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
         if before.machine.guessed_shapes or after.machine.guessed_shapes:
-            self.found.is_guessed = True
+            self._guessed = True
             if not all(map(_is_same, left, right)):
                 raise _LeftOut
             return
@@ -240,7 +262,7 @@ class PairAtSizes:
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
             tuple(
                 (name, tuple(one.reshape(-1).tolist()))
-                for name, one in feeds.items()
+                for name, one in (*self._defaults().items(), *feeds.items())
                 if name in self.wanted and isinstance(one, np.ndarray)
             ),
         )
@@ -334,7 +356,7 @@ def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) ->
     plan = Plan("ordinary", f"sizes {sizes}", sizes, items=sizes[0])
     for attempt in range(_ATTEMPTS):
         feeds = drawer.case(plan, attempt).feeds
-        total = sum(math.prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
+        total = sum(prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
         if total > _MOST_ELEMENTS:
             raise CannotDraw(f"inputs of {total} elements are too large")
         yield feeds if attempt % 2 else _counted(feeds, names, 2 * place + attempt // 2)

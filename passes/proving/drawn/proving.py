@@ -32,13 +32,15 @@ def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
     end = monotonic() + budget
     keep = pair.promises.keeping(pair.before)
     try:
-        found = PairAtSizes(pair.before, pair.after, end, keep).run()
+        compared = PairAtSizes(pair.before, pair.after, end, keep)
+        found = compared.run()
     except Unequal as error:
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
         return Proof("not-provable", error.code, str(error))
     decisions = MOST_DECISIONS if found.is_cut else 0
-    scope = Scope("terms", tuple(found.draws), decisions, static=found.is_whole)
+    stated = compared.covered()
+    scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
     return _regrouped(pair, found, scope, end, keep)
