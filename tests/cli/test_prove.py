@@ -35,7 +35,7 @@ def test_proven_at_sizes(tmp_path: Path) -> None:
     report = tmp_path / "proof.json"
     done = CliRunner().invoke(app, ["prove", *sides("raise/sequence"), "--json", str(report)])
     assert done.exit_code == 0
-    assert "proven at sizes " in done.output
+    assert "proven for T in 1..3\n" in done.output
     proof = json.loads(report.read_text())
     assert proof["scope"]["method"] == "terms"
     assert proof["scope"]["draws"][0]["shapes"]
@@ -114,11 +114,11 @@ def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path:
     written = ["raise", before, "-o", str(out)]
     done = rewrites(*written, "--require-proof", "all")
     assert done.exit_code == 3
-    assert "the outcome is only proven at sizes x[2,3]" in done.output
+    assert "the outcome is only proven for T in 1..3" in done.output
     assert not out.exists()
     done = rewrites(*written, "--require-proof", "sizes")
     assert done.exit_code == 0
-    assert "  proven at sizes x[2,3]" in done.output
+    assert "  proven for T in 1..3" in done.output
     assert out.exists()
 
 
