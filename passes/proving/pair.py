@@ -18,7 +18,7 @@ from passes.proving.clues import Numbers, Unknown
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.symbolic_evaluator import dtype_name
 from passes.proving.terms.algebra import Algebra
-from passes.proving.terms.arrays import Array, NotProvable, constant, parameter
+from passes.proving.terms.arrays import Array, Unranked, constant, parameter
 from passes.proving.terms.term import Term
 from passes.reports.proof import Proof, Verdict
 from passes.types import signature
@@ -119,9 +119,11 @@ def sizes_of(value: ValueInfoProto) -> list[int | Unknown]:
 
 def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array:
     """Any value of an input, or the number to which it is fixed."""
-    dims, dtype = dims_of(value.type), dtype_name(elem_type_of(value.type))
+    dims = dims_of(value.type)
     if not value.type.HasField("tensor_type") or dims is None:
-        raise NotProvable("input", f"{value.name!r} is no tensor of a known rank")
+        kind = value.type.WhichOneof("value")
+        return Unranked(algebra, algebra.terms.make("elem", ("input", value.name, kind)))
+    dtype = dtype_name(elem_type_of(value.type))
     if ("input", value.name) in fixed:
         number = np.full([1] * len(dims), fixed["input", value.name], dtype)
         return constant(algebra, number)

@@ -11,7 +11,7 @@ from typing import Any
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
@@ -19,6 +19,7 @@ from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
+from passes.proving.operators.calls import Calls
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -28,7 +29,7 @@ from passes.proving.symbolic_evaluator import (
     versions,
 )
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
-from passes.proving.terms.arrays import Array, NotProvable
+from passes.proving.terms.arrays import Array, NotProvable, Unranked
 from passes.proving.terms.conditions import MOST_PARTS
 from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
 from passes.reports.proof import Proof, Scope
@@ -111,6 +112,12 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
     return found
 
 
+def _opsets(model: Model) -> list[int]:
+    """The opsets of ONNX that a model and its functions import."""
+    imports = [model.proto.opset_import, *(one.opset_import for one in model.proto.functions)]
+    return [one.version for some in imports for one in some if is_onnx_domain(one.domain)]
+
+
 def _both_iterate(found: Attempt) -> bool:
     """Return whether both sides of what is not shown equal read a recurrence: to write its
     iterations out shows no more, and takes the longest."""
@@ -144,9 +151,10 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float) -> Attempt:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
             guide.enter(decisions)
+            calls = Calls(newer=max(_opsets(pair.before)) <= min(_opsets(pair.after)))
             algebra.start((*promised, *decisions))
             old = SymbolicEvaluator(
-                pair.before, algebra, True, assumed, non_empty=promises.non_empty
+                pair.before, algebra, calls, True, assumed, non_empty=promises.non_empty
             )
             ending = _path(guide, old, pair, ended)
             guide.end(ending)
@@ -234,7 +242,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
         left = outputs_of(old, pair)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = SymbolicEvaluator(pair.after, old.algebra, False, old.assumed)
+    new = ended.evaluator = old.after(pair.after)
     try:
         right = outputs_of(new, pair)
     except Fails as error:
@@ -242,7 +250,10 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
         raise _Unproven("fails", detail=detail) from error
     old.assumed |= new.over_nothing - old.over_nothing
     for value, one, other in zip(pair.after.proto.graph.output, left, right, strict=True):
-        _same(guide, value.name, one, other)
+        try:
+            _same(guide, value.name, one, other)
+        except NotProvable as error:  # an output of unknown sizes
+            raise next(iter(old.obstacles), error) from None
     return "equal"
 
 
@@ -250,7 +261,9 @@ def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
     """The outputs of a model of a pair for any inputs that the original declares."""
     model = evaluator.model.proto
     values: Values = evaluator.constants(model.graph)
-    values.update(pair.parameters(evaluator.algebra))
+    known = evaluator.calls.leaves
+    for name, value in pair.parameters(evaluator.algebra).items():
+        values[name] = known.setdefault(name, value)
     inner = evaluator.run(model.graph, values, versions(model.opset_import))
     return [inner[one.name] for one in model.graph.output]
 
@@ -262,6 +275,12 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         _Unproven: it is not shown.
     """
     algebra = guide.algebra
+    if left is right:
+        return
+    if isinstance(left, Unranked) and isinstance(right, Unranked):
+        if not _alike(guide, left.term, right.term)[2]:
+            raise _unlike("element", repr(name), left.term, right.term, (), ())
+        return
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])

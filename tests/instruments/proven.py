@@ -16,7 +16,7 @@ from time import monotonic
 
 import onnx
 
-from passes.choices import RuleOptions
+from passes.choices import ProofScope, RuleOptions
 from passes.ir.model import Model
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.narrowing import prove
@@ -85,8 +85,8 @@ def at_drawn_sizes(
 
 
 def kind_of(proof: Proof) -> str:
-    """The method of a proof, or the code of what is not proven."""
-    return proof.scope.method if proof.is_proven else proof.code
+    """The scope of a proof, or the code of what is not proven."""
+    return proof.kind or proof.code
 
 
 def table(proofs: Mapping[str, Counter[str]]) -> str:
@@ -101,11 +101,11 @@ def table(proofs: Mapping[str, Counter[str]]) -> str:
 
 
 def row(name: str, kinds: Counter[str]) -> str:
-    """A row of the table: the pairs by method, and the codes of the others."""
-    methods = ("symbolic", "terms", "field")
-    codes = {kind: count for kind, count in kinds.items() if kind not in methods}
+    """A row of the table: the pairs by scope, and the codes of the others."""
+    scopes = [*ProofScope]
+    codes = {kind: count for kind, count in kinds.items() if kind not in scopes}
     why = ", ".join(f"{kind} {count}" for kind, count in sorted(codes.items()))
-    cells = [*(kinds[one] for one in methods), sum(codes.values()), why]
+    cells = [*(kinds[one] for one in scopes), sum(codes.values()), why]
     return f"| {name} | {' | '.join(map(str, cells))} |\n"
 
 

@@ -143,7 +143,7 @@ class Certificate:
             found = executed(pair, found, Executing(Executors.reference, budget))
             if found.failure is not None:
                 return found.proof
-        if self.scope.method == "symbolic":
+        if self.scope.stated and self.scope.method == "symbolic":
             return prove_stated(pair, self.scope.stated, budget) or found.proof
         return prove_at_sizes(pair, budget)
 
