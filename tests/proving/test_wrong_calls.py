@@ -20,9 +20,10 @@ from tests.proving.wrong_calls import Case
 from tests.proving.wrong_calls.bodies import BODIES
 from tests.proving.wrong_calls.operands import OPERANDS
 from tests.proving.wrong_calls.sequences import SEQUENTIAL
+from tests.proving.wrong_calls.whole_bodies import WHOLE
 from tests.written import changed
 
-PAIRS = {**OPERANDS, **SEQUENTIAL, **BODIES}
+PAIRS = {**OPERANDS, **SEQUENTIAL, **BODIES, **WHOLE}
 _BUDGET = 3.0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import (
     NodeProto,
+    TensorProto,
     TypeProto,
     checker,
     defs,
@@ -112,7 +113,10 @@ def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[obje
         if not isinstance(step, Identical):
             break
         version = step.version
-    return version, _described(attributes_of(node, version))
+    attributes = attributes_of(node, version)
+    if op_of(node) == "BatchNormalization" and version < 14:  # its outputs tell it
+        attributes["training_mode"] = int(len(node.output) > 1)
+    return version, _described(attributes)
 
 
 def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
@@ -121,12 +125,16 @@ def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _exact(value: Any) -> object:
-    if hasattr(value, "SerializeToString"):
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_exact, value))
+    if isinstance(value, TensorProto):
         value = numpy_helper.to_array(value)
+    if hasattr(value, "SerializeToString"):
+        return type(value).__name__, value.SerializeToString(deterministic=True)
     if isinstance(value, np.ndarray):
         items = value.tolist() if value.dtype == object else value.tobytes()
         return ("tensor", str(value.dtype), value.shape, repr(items))
-    return exact(tuple(value) if isinstance(value, list) else value)
+    return exact(value)
 
 
 #: The element type and the sizes of an output, None where one is unknown.
