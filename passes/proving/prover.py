@@ -200,7 +200,7 @@ def _guided(
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in _not_empty(algebra, before))
             guide.enter(decisions)
-            calls = Calls(newer=max(_opsets(before)) <= min(_opsets(after)))
+            calls = Calls(newer=max(_opsets(before), default=0) <= min(_opsets(after), default=0))
             algebra.start((*promised, *decisions))
             old = SymbolicEvaluator(
                 before, algebra, calls, True, assumed, non_empty=promises.non_empty

@@ -110,7 +110,7 @@ class _Body:
             self.values[tensor.name] = make("tensor", _exact(read(tensor)))
         made = [self._node(node) for node in graph.node]
         outputs = [self._value(one.name) for one in graph.output]
-        reached = {part for one in outputs for part in _parts(one)}
+        reached = {part for one in outputs for part in _computed(one)}
         unread = sorted({one for one in made if one not in reached}, key=lambda one: one.uid)
         kinds = tuple(map(_fixed, (*graph.input, *graph.output)))
         return make("graph", (name, self.level, kinds), [*outputs, *unread])
@@ -141,14 +141,15 @@ class _Body:
         return known
 
 
-def _parts(term: Term) -> set[Term]:
+def _computed(term: Term) -> set[Term]:
+    """The parts of a term that its own graph computes: bodies within it need not run."""
     found: set[Term] = set()
     pending = [term]
     while pending:
         one = pending.pop()
         if one not in found:
             found.add(one)
-            pending += one.args if one.op != "captured" else ()
+            pending += one.args if one.op not in ("captured", "graph") else ()
     return found
 
 
