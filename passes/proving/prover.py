@@ -122,7 +122,7 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
 
 def _calls(pair: Pair) -> Calls:
     """What is known of the calls of two models before they are evaluated."""
-    newer = max(_opsets(pair.before)) <= min(_opsets(pair.after))
+    newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
     try:
         return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
     except NotProvable:

@@ -7,15 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import (
-    GraphProto,
-    NodeProto,
-    TensorProto,
-    ValueInfoProto,
-    defs,
-    helper,
-    numpy_helper,
-)
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
 from passes.converters.steps import Identical
 from passes.converters.table import steps
@@ -179,7 +171,7 @@ class Structure:
         self._constants(graph.initializer)
         made = [self._node(node) for node in graph.node]
         outputs = [self._value(one.name) for one in graph.output]
-        reached = {part for one in outputs for part in _parts(one)}
+        reached = {part for one in outputs for part in _computed(one)}
         unread = sorted({one for one in made if one not in reached}, key=lambda one: one.uid)
         kinds = tuple(map(_fixed, (*graph.input, *graph.output)))
         return self.terms.make("graph", (name, self.level, kinds), [*outputs, *unread])
@@ -208,14 +200,15 @@ class Structure:
         return known
 
 
-def _parts(term: Term) -> set[Term]:
+def _computed(term: Term) -> set[Term]:
+    """The parts of a term that its own graph computes: bodies within it need not run."""
     found: set[Term] = set()
     pending = [term]
     while pending:
         one = pending.pop()
         if one not in found:
             found.add(one)
-            pending += one.args if one.op != "captured" else ()
+            pending += one.args if one.op not in ("captured", "graph") else ()
     return found
 
 
@@ -249,9 +242,13 @@ def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _exact(value: Any) -> object:
-    if hasattr(value, "SerializeToString"):
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_exact, value))
+    if isinstance(value, TensorProto):
         value = numpy_helper.to_array(value)
+    if hasattr(value, "SerializeToString"):
+        return type(value).__name__, value.SerializeToString(deterministic=True)
     if isinstance(value, np.ndarray):
         items = value.tolist() if value.dtype == object else value.tobytes()
         return ("tensor", str(value.dtype), value.shape, repr(items))
-    return exact(tuple(value) if isinstance(value, list) else value)
+    return exact(value)
