@@ -18,6 +18,8 @@ from tests.instruments.definedness.sources import Source
 _REPLACED = frozenset(
     ["Abs", "Cos", "Exp", "Identity", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh"]
 )
+    ["Abs", "Cos", "Exp", "Identity", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh"]
+)
 _REPLACED_IN_TEN = 7
 _FIRST_OPSET = 14
 #: Above which element a sum along an axis that does not exist is asked for.
