@@ -16,9 +16,7 @@ from tests.instruments.definedness.change import Site, sites
 from tests.instruments.definedness.sources import Source
 
 _REPLACED = frozenset(
-    ["Abs", "Cos", "Exp", "Identity", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh"]
-)
-    ["Abs", "Cos", "Exp", "Identity", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh"]
+    ("Abs", "Cos", "Exp", "Identity", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Sqrt", "Tanh")
 )
 _REPLACED_IN_TEN = 7
 _FIRST_OPSET = 14
