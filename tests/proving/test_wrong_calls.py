@@ -78,7 +78,7 @@ def test_no_proof_covers_inputs_on_which_models_differ(name: str) -> None:
     assert right is not None
     assert wrong is None or list(leaves(right)) != list(leaves(wrong))
     proof = prove(Model.load(before), Model.load(after), _BUDGET).proof
-    assert not proof.is_proven or not covers(proof.scope, feeds)
+    assert not proof.is_proven or not covers(proof.scope, before, feeds)
 
 
 @pytest.mark.slow
