@@ -78,6 +78,8 @@ def _narrowed(pair: Pair, budget: float, executing: Executing | None) -> Attempt
         found = executed(pair, found, executing)
         if found.failure is not None:
             return found
+    if found.narrower is not None:
+        return replace(found, proof=found.narrower)
     end = monotonic() + left
     drawn = prove_at_sizes(pair, left) if pair.is_static else None
     if drawn is None or drawn.kind != ProofScope.all:

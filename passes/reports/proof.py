@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -51,18 +52,20 @@ def _written(elements: tuple[int | bool | str, ...]) -> str:
 @dataclass(frozen=True)
 class Stated:
     """A size, or a whole number that is an input, and the first and the last of its values for
-    which it is proven."""
+    which it is proven, None if there is no last one."""
 
     name: str
     first: int
-    last: int
+    last: int | None
 
     @property
     def values(self) -> range:
         """All of its values."""
-        return range(self.first, self.last + 1)
+        return range(self.first, sys.maxsize if self.last is None else self.last + 1)
 
     def __str__(self) -> str:
+        if self.last is None:
+            return f"{self.name} >= {self.first}"
         only = self.first == self.last
         return (
             f"{self.name} = {self.first}" if only else f"{self.name} in {self.first}..{self.last}"

@@ -140,6 +140,8 @@ class Certificate:
             found = executed(pair, found, Executing(Executors.reference, budget))
             if found.failure is not None:
                 return found.proof
+        if found.narrower is not None:
+            return found.narrower
         if self.scope.stated and self.scope.method == "symbolic":
             return prove_stated(pair, self.scope.stated, budget) or found.proof
         return prove_at_sizes(pair, budget)
