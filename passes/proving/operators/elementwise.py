@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,9 +14,8 @@ from passes.proving.families import (
     cast_attributes,
 )
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
-from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices
-from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
@@ -214,16 +212,7 @@ def comparison(call: Application) -> list[Array]:
         left, right, op = right, left, SWAPPED[op]
 
     def element(at: list[Term]) -> Term:
-        wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at
-        if left.dtype == INT64 or None not in wide:
-            at = [one for one in wide if one is not None]
-        if at[0].op == at[1].op == "poly":
-            difference = algebra.sub(at[1], at[0])
-            if op == "Equal":
-                return algebra.eq0(difference)
-            low = difference if op == "LessOrEqual" else algebra.sub(difference, algebra.one)
-            return algebra.ge0(low)
-        whole = _of_whole_number(algebra, op, left.dtype, at)
+        whole = algebra.compared(op, left.dtype, at)
         if whole is not None:
             return whole
         if left.dtype == BOOL:
@@ -231,30 +220,6 @@ def comparison(call: Application) -> list[Array]:
         return algebra.elementwise(op, left.dtype, BOOL, at)
 
     return elementwise(call, [left, right], BOOL, element)
-
-
-def _of_whole_number(algebra: Algebra, op: str, dtype: str, at: Sequence[Term]) -> Term | None:
-    """A comparison of a constant with a whole number that is cast to floats, as one of whole
-    numbers: a Cast keeps the order, and numbers of few bits."""
-    for place, one in enumerate(at):
-        other = at[1 - place]
-        if one.op != "const" or dtype not in ("float32", "float64"):
-            continue
-        is_cast = other.op == "ew" and other.parts[0] == "Cast"
-        source = other.parts[1][0] if is_cast else ""
-        number = algebra.wide(source, other.args[0]) if source in (INT64, *SMALL) else None
-        bound = float(np.frombuffer(bytes.fromhex(one.parts[1]), dtype)[0])
-        if number is None or not abs(bound) < 1 << 23:
-            continue
-        if op == "Equal":
-            difference = algebra.sub(number, algebra.whole(int(bound)))
-            return algebra.eq0(difference) if bound.is_integer() else algebra.false
-        if (op == "Less") == (place == 0):  # bound < number, or the negation of number <= bound
-            least = algebra.sub(number, algebra.whole(math.floor(bound) + 1))
-        else:
-            least = algebra.sub(number, algebra.whole(math.ceil(bound)))
-        return algebra.ge0(least) if place == 0 else algebra.negation(algebra.ge0(least))
-    return None
 
 
 @operator(*LOGIC)

@@ -215,6 +215,8 @@ class Algebra(Extremes):
             if distributed is not None:
                 return distributed
         folded = self._folded(op, attributes, dtype, args)
+        if folded is None and dtype == BOOL and op in ("Less", "LessOrEqual", "Equal"):
+            folded = self.compared(op, str(attributes), args)
         if folded is not None:
             return folded
         if op in COMMUTE:
