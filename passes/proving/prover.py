@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -234,6 +235,7 @@ class _Ended:
     @property
     def _where(self) -> tuple[str, ...]:
         self.algebra.forget()  # else what is known is not written
+        self.algebra.terms.end = inf  # the time may be over
         return tuple(
             formula(condition if holds else self.algebra.negation(condition))
             for condition, holds in self.decisions
