@@ -299,7 +299,8 @@ def main() -> None:
         print(times(found))
     print(f"{monotonic() - begin:.0f} s")
     if options.write:
-        table.write(table.text(found))
+        part = f"Each {options.every}th pair.\n\n" if options.every > 1 else ""
+        table.write(f"{part}{table.text(found)}")
 
 
 if __name__ == "__main__":
