@@ -18,13 +18,14 @@ import passes
 from benchmarks.harness import Aim, Bench, Row, Run, Side
 from benchmarks.verification import Runner
 from passes.ir.model import Model
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
 from passes.reports.report import Size
 from passes.verify import verification
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Limits, Models, Requirements
 from tests.instruments import proven
 from tests.instruments.proven import ExportedPair
+from tests.instruments.proven import for_all_sizes as prove
 
 Pair = tuple[ModelProto, ModelProto]
 _SAMPLE = 30

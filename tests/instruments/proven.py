@@ -14,7 +14,7 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -24,13 +24,15 @@ from typing import Protocol
 import onnx
 
 import passes
-from passes.choices import RuleOptions
+from passes.choices import ProofScope, RuleOptions
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import walk_model
-from passes.proving.drawn.proving import at_sizes
+from passes.proving.drawn.proving import prove_at_sizes
+from passes.proving.narrowing import prove
+from passes.proving.pair import NoPair, Pair
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.prover import prove
+from passes.proving.prover import attempt
 from passes.reports.proof import Proof
 from tests.instruments.soak.commands import Command
 
@@ -39,12 +41,11 @@ FOLDER, PAGE = ROOT / "golden_models", ROOT / "docs" / "trust.md"
 EXPORTED = FOLDER / "exported"
 #: The commands whose outcomes of exported models are proven.
 COMMANDS = ("optimize", "upgrade", "lower", "raise", "unroll")
-_SCOPES = ("symbolic", "terms", "field")
 #: The most characters of a sentence that is printed.
 _LONGEST = 400
 
 
-class Pair(Protocol):
+class Outcome(Protocol):
     """Two models that are to be proven equal, the second one made by a command."""
 
     @property
@@ -129,7 +130,7 @@ class Found:
     @property
     def is_proven(self) -> bool:
         """True if there is a proof."""
-        return self.kind in _SCOPES
+        return self.kind in list(ProofScope)
 
 
 @dataclass(frozen=True)
@@ -140,17 +141,17 @@ class Table:
     title: str
     mark: str
     budget: float
-    pairs: Callable[[str], Sequence[Pair]]
+    pairs: Callable[[str], Sequence[Outcome]]
 
-    def found(self, pair: Pair, *, timed: bool = False) -> Found | None:
+    def found(self, pair: Outcome, *, timed: bool = False) -> Found | None:
         """The result of a pair; None if the command changes nothing."""
         if (models := pair.sides()) is None:
             return None
         before, after = models
         begin = monotonic()
-        proof = prove_in_turn(before, after, self.budget, pair.promises)
+        proof = prove(before, after, self.budget, pair.promises).proof
         seconds = monotonic() - begin
-        kind = proof.scope.method if proof.is_proven else obstacle_of(proof, before, after)
+        kind = proof.kind or obstacle_of(proof, before, after)
         verifying = pair.verified() if timed else 0.0
         return Found(pair.name, pair.command, kind, proof.sentence(), seconds, verifying)
 
@@ -186,10 +187,10 @@ class Table:
 
 def _row(name: str, kinds: Counter[str]) -> str:
     """A row: the pairs by scope, and the obstacles of the others, the most frequent first."""
-    others = Counter({kind: count for kind, count in kinds.items() if kind not in _SCOPES})
+    others = Counter({kind: count for kind, count in kinds.items() if kind not in list(ProofScope)})
     obstacles = sorted(others.items(), key=lambda one: (-one[1], one[0]))
     why = ", ".join(f"{kind} {count}" for kind, count in obstacles)
-    cells = [kinds.total(), *(kinds[one] for one in _SCOPES), others.total(), why]
+    cells = [kinds.total(), *(kinds[one] for one in ProofScope), others.total(), why]
     return f"| {name} | {' | '.join(map(str, cells))} |\n"
 
 
@@ -233,15 +234,31 @@ def promises_of(before: Path) -> Promises:
 
 def proof_of(before: Path, budget: float = GOLDEN.budget) -> Proof:
     """The proof of a golden pair for all sizes, in so many seconds."""
-    return prove(*sides(before), budget, promises_of(before))
+    return for_all_sizes(*sides(before), budget, promises_of(before))
 
 
-def prove_in_turn(
-    before: Model, after: Model, budget: float, promises: Promises = NO_PROMISES
+def for_all_sizes(
+    before: Model,
+    after: Model,
+    budget: float = GOLDEN.budget,
+    promises: Promises = NO_PROMISES,
 ) -> Proof:
-    """The proof of a pair for all sizes, else at drawn sizes, without executing it as `prove`."""
-    found = prove(before, after, budget, promises)
-    return at_sizes(before, after, found, budget, promises)
+    """The proof of a pair for all sizes, without the narrower ones."""
+    try:
+        found = attempt(Pair.of(before, after, promises), budget).proof
+    except NoPair as error:
+        return error.proof
+    return replace(found, promised=tuple(promises.sentences()))
+
+
+def at_drawn_sizes(
+    before: Model, after: Model, budget: float = GOLDEN.budget, promises: Promises = NO_PROMISES
+) -> Proof:
+    """The proof of a pair at drawn sizes, without the wider ones."""
+    try:
+        return prove_at_sizes(Pair.of(before, after, promises), budget)
+    except NoPair as error:
+        return error.proof
 
 
 def obstacle_of(proof: Proof, before: Model, after: Model) -> str:
@@ -253,7 +270,7 @@ def obstacle_of(proof: Proof, before: Model, after: Model) -> str:
 
 
 def results(
-    table: Table, pairs: Sequence[Pair], jobs: int, *, timed: bool = False
+    table: Table, pairs: Sequence[Outcome], jobs: int, *, timed: bool = False
 ) -> Iterator[Found]:
     """The results of the pairs that differ, in their order, computed by so many processes."""
     run = partial(table.found, timed=timed)

@@ -40,7 +40,7 @@ def test_every_model_is_paired_with_every_command() -> None:
 
 
 def test_the_table_counts_scopes_by_command_and_obstacles_by_operator() -> None:
-    kinds = {"raise": ["symbolic", "terms"], "unroll": ["budget", "operator TopK", "operator TopK"]}
+    kinds = {"raise": ["all", "sizes"], "unroll": ["budget", "operator TopK", "operator TopK"]}
     found = [Found("m", command, kind, "", 0.1) for command in kinds for kind in kinds[command]]
     assert OF_EXPORTERS.text(found).splitlines()[2:] == [
         "| `raise` | 2 | 1 | 1 | 0 | 0 |  |",
@@ -58,9 +58,9 @@ def test_an_obstacle_has_the_operator_of_its_node() -> None:
 
 def test_the_times_are_a_ratio_for_each_pair() -> None:
     found = [
-        Found("quick", "raise", "symbolic", "", 0.5, 2.0),
-        Found("even", "raise", "symbolic", "", 1.0, 1.0),
-        Found("slow", "raise", "terms", "", 6.0, 2.0),
+        Found("quick", "raise", "all", "", 0.5, 2.0),
+        Found("even", "raise", "all", "", 1.0, 1.0),
+        Found("slow", "raise", "sizes", "", 6.0, 2.0),
     ]
     assert proven.times(found) == (
         "proving / verifying: median 1.00x, worst 3.00x (slow); medians 1.00 s and 2.00 s of 3"

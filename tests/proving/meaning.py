@@ -20,6 +20,7 @@ from passes.ir.model import Model
 from passes.proving.certificates.guide import Guide
 from passes.proving.loops.relations import Relations
 from passes.proving.operators.calls import Calls
+from passes.proving.pair import Pair
 from passes.proving.prover import outputs_of
 from passes.proving.symbolic_evaluator import Fails, Fork, SymbolicEvaluator
 from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
@@ -66,7 +67,7 @@ def disagreement(
             evaluators = [
                 SymbolicEvaluator(Model.load(one), algebra, Calls(), True) for one in models
             ]
-            sides = [outputs_of(one) for one in evaluators]
+            sides = [outputs_of(one, Pair(one.model, one.model)) for one in evaluators]
         except Contradiction:
             return "what holds on these inputs is a contradiction"
         except Fails as error:

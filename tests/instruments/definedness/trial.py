@@ -16,13 +16,14 @@ from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.protos import copied
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
 from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify.executor import Executor
 from tests.instruments.definedness.change import Change, sites
 from tests.instruments.definedness.failing import FAILING
 from tests.instruments.definedness.kinds import KINDS
+from tests.instruments.proven import for_all_sizes as prove
 from tests.verification import verify
 
 _GOLDEN = Path(__file__).parent.parent.parent.parent / "golden_models"
