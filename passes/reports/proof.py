@@ -213,8 +213,8 @@ class Proof:
         if self.is_proven:
             return self.sentence()
         unlike = f"output {self.output} is not shown to be equal" if self.output else ""
-        parts = [unlike] if unlike else [self.node or self.code, self.detail or CODES[self.code]]
-        return f"not proven: {': '.join(filter(None, parts))}"
+        why, _, _ = (self.detail or CODES[self.code]).partition(": ")
+        return f"not proven: {unlike or f'{self.node or self.code}: {why}'}"
 
     @property
     def line(self) -> str:
