@@ -1,4 +1,4 @@
-"""The verdict of a proof in the first line of a report: the scope, or the obstacle in a sentence."""
+"""The verdict of a proof in the first line of a report: its scope, or the obstacle."""
 
 from __future__ import annotations
 
