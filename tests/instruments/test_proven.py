@@ -49,6 +49,14 @@ def test_the_table_counts_scopes_by_command_and_obstacles_by_operator() -> None:
     ]
 
 
+def test_the_page_has_a_row_for_every_command() -> None:
+    told = {
+        name: list(map(int, line.split("|")[2:7])) for name, line in OF_EXPORTERS.rows().items()
+    }
+    assert list(told) == list(proven.COMMANDS)
+    assert all(pairs == sum(others) for pairs, *others in told.values())
+
+
 def test_an_obstacle_has_the_operator_of_its_node() -> None:
     model = Model.load(parser.parse_model(LARGEST))
     ended = Proof("not-provable", "operator", node="main/largest after")
