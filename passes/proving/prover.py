@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -19,7 +20,7 @@ from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
-from passes.proving.operators.calls import Calls
+from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -39,6 +40,8 @@ __all__ = ["Attempt", "attempt", "operators"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
+#: The part of the budget that is kept for a proof without symbols.
+_REST = 0.7
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,11 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
         DoesNotHold: a choice is not stated, or does not hold.
     """
     end = monotonic() + budget
-    found = None
+    found, last = None, Manner()
     manners = _MANNERS if _has_cells(pair.before) or _has_cells(pair.after) else (Manner(),)
+    calls = _calls(pair)
+    if calls.symbols:
+        manners = (replace(manners[0], symbols=True), *manners)
     if stated:
         if stated.manner not in manners:
             raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
@@ -103,13 +109,24 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
             continue
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
-        tried = _guided(guide, pair, end, budget)
-        if found is None or tried.proof.is_proven:
+        until = end - budget * _REST if manner.symbols else end
+        tried = _guided(guide, pair, until, budget, calls)
+        if found is None or tried.proof.is_proven or last.symbols:
             found = tried
-        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+        last = manner
+        if tried.proof.is_proven or (tried.proof.code in _IN_ANY_MANNER and not manner.symbols):
             break
     assert found is not None
     return found
+
+
+def _calls(pair: Pair) -> Calls:
+    """What is known of the calls of two models before they are evaluated."""
+    newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
+    try:
+        return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
+    except NotProvable:
+        return Calls(newer)
 
 
 def _opsets(model: Model) -> list[int]:
@@ -130,7 +147,7 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
 
 
-def _guided(guide: Guide, pair: Pair, end: float, budget: float) -> Attempt:
+def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -> Attempt:
     """The attempt in one manner, until the `end` of the budget."""
     algebra, promises = guide.algebra, pair.promises
     manner = algebra.manner
@@ -151,11 +168,9 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float) -> Attempt:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
             guide.enter(decisions)
-            calls = Calls(newer=max(_opsets(pair.before)) <= min(_opsets(pair.after)))
             algebra.start((*promised, *decisions))
-            old = SymbolicEvaluator(
-                pair.before, algebra, calls, True, assumed, non_empty=promises.non_empty
-            )
+            made, non_empty = calls.empty(manner.symbols), promises.non_empty
+            old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
             ending = _path(guide, old, pair, ended)
             guide.end(ending)
             answers |= ending == "equal"
@@ -242,7 +257,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
         left = outputs_of(old, pair)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = old.after(pair.after)
+    new = ended.evaluator = old.after(pair.after, partial(_is_same, guide))
     try:
         right = outputs_of(new, pair)
     except Fails as error:
@@ -265,6 +280,7 @@ def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
     for name, value in pair.parameters(evaluator.algebra).items():
         values[name] = known.setdefault(name, value)
     inner = evaluator.run(model.graph, values, versions(model.opset_import))
+    evaluator.twins = inner
     return [inner[one.name] for one in model.graph.output]
 
 
@@ -302,6 +318,15 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         if possible:
             old, new = (algebra.subst(side, {}, whole=True) for side in sides)
             _equal(guide, name, (old, new), variables, ())
+
+
+def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
+    """Return whether two values within the models are shown equal, without another decision."""
+    try:
+        _same(guide, name, left, right)
+    except (_Unproven, Fork, NotProvable):
+        return False
+    return True
 
 
 def _equal(

@@ -239,6 +239,8 @@ class Worth:
 
     def _called(self, term: Term, bound: Mapping[int, Any], value: Callable[[Term], Any]) -> Any:
         """An output of an operator as a whole, one of its sizes, or whether it answers."""
+        if term.data == ("", "Loop", "bool"):
+            return True  # the loop ends
         domain, op, _, version, attributes, _, given, *which = term.data  # type: ignore[misc]
         args = list(term.args)
         arrays: list[Any] = []
