@@ -140,11 +140,8 @@ class PairAtSizes:
             return None
         if any(first_random(model, model.proto.graph.node) for model in self._models):
             return None
-        declared = {
-            value.name: sizes_of(value)
-            for value in signature.feedable(self._models[0].proto)
-            if value.type.HasField("tensor_type") and dims_of(value.type) is not None
-        }
+        values = signature.feedable(self._models[0].proto)
+        declared = {one.name: sizes_of(one) for one in values if dims_of(one.type) is not None}
         ranks = {name: len(dims) for name, dims in declared.items()}
         fixed = {name: one.shape for name, one in self._defaults().items()}
         drawn = []
@@ -157,11 +154,8 @@ class PairAtSizes:
                     if (dim if isinstance(dim, int) else sizes.setdefault(dim, size)) != size:
                         return None
             drawn.append(sizes)
-        stated = [
-            Stated(written(name), min(values), max(values))
-            for name in drawn[0]
-            if (values := [sizes[name] for sizes in drawn])
-        ]
+        columns = {one: [sizes[one] for sizes in drawn] for one in drawn[0]}
+        stated = [Stated(written(one), min(some), max(some)) for one, some in columns.items()]
         every = {tuple(sizes.values()) for sizes in drawn}
         return tuple(stated) if prod(len(one.values) for one in stated) == len(every) else None
 
