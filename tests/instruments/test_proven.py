@@ -10,7 +10,7 @@ from onnx import parser
 from passes.ir.model import Model
 from passes.reports.proof import Proof
 from tests.instruments import proven
-from tests.instruments.proven import EXPORTED, OF_EXPORTERS, ExportedPair, Found
+from tests.instruments.proven import EXPORTED, GOLDEN, OF_EXPORTERS, ExportedPair, Found
 
 LARGEST = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[N] x, int64[1] count) => (float[M] values, int64[M] places) {
@@ -31,6 +31,13 @@ def test_an_outcome_that_differs_is_proven() -> None:
 
 def test_an_outcome_that_is_the_model_itself_is_left_out() -> None:
     assert OF_EXPORTERS.found(ExportedPair(BRANCH, "unroll")) is None
+
+
+def test_golden_pairs_are_proven_in_processes_by_the_same_code() -> None:
+    (found,) = proven.results(GOLDEN, GOLDEN.pairs("/carry-captures/"), 1, timed=True)
+    assert found.command == "carry-captures"
+    assert found.is_proven
+    assert found.verifying > 0
 
 
 def test_every_model_is_paired_with_every_command() -> None:
