@@ -18,7 +18,6 @@ from passes.ir.places import is_loop
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
-from passes.rules.unroll.bounded import bound_of, promised
 from passes.types import signature
 from passes.types.inference import write_sizes
 from passes.verify.inputs.drawer import Case
@@ -116,6 +115,8 @@ def bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Mod
 
 def _limited(model: Model, most: int) -> ModelProto:
     """The model with each Loop that `--max-trips` bounds made to fail where it runs more often."""
+    from passes.rules.unroll.bounded import bound_of, promised  # takes longer than most proofs
+
     made = Model(copied(model.proto), model.path)
     names = Names(scoping.all_names(owner for _, owner in scoping.owners(made.proto)))
     for place in scoping.walk_model(made.proto):  # inner ones first

@@ -211,6 +211,15 @@ class Proof:
         return [f"{word}: {one}" for word, sentences in groups for one in sentences]
 
     @property
+    def short(self) -> str:
+        """The verdict for the first line of a report: without formulas if there is no proof."""
+        if self.is_proven:
+            return self.sentence()
+        unlike = f"output {self.output} is not shown to be equal" if self.output else ""
+        why, _, _ = (self.detail or CODES[self.code]).partition(": ")
+        return f"not proven: {unlike or f'{self.node or self.code}: {why}'}"
+
+    @property
     def line(self) -> str:
         """The verdict for a report of more than the proof."""
         return (
