@@ -8,10 +8,12 @@ from itertools import accumulate
 from typing import Literal
 
 from passes.choices import ProofScope
+from passes.reports.words import scientific
 
 #: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
-#: to the order of sums and products at drawn sizes.
-Method = Literal["symbolic", "terms", "field"]
+#: to the order of sums and products at drawn sizes; `reals`: equal over the reals, so that rounding
+#: alone differs there.
+Method = Literal["symbolic", "terms", "field", "reals"]
 #: The most characters of sizes or conditions in a sentence.
 _LONGEST = 50
 
@@ -54,7 +56,8 @@ class Scope:
     `draws` are the cases if it is not `symbolic`; a symbolic proof that is `regrouped` holds up to
     the order of summation. `decisions` is the number of conditions on floats after which a run was
     left out, 0 if none was. The error of `field` is below 2 ** -`bits`, and `executed` cases
-    agreed.
+    agreed. With `reals`, `bounds` are the largest difference of each output whose terms differ,
+    for inputs within their `ranges`, -1 to 1 if they have none.
     """
 
     method: Method = "symbolic"
@@ -63,10 +66,14 @@ class Scope:
     bits: int = 0
     executed: int = 0
     regrouped: bool = False
+    bounds: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def kind(self) -> ProofScope:
         """The scope as users name it."""
+        if self.method == "reals":
+            return ProofScope.reals
         if self.regrouped or self.method == "field":
             return ProofScope.summation
         return ProofScope.sizes if self.method == "terms" else ProofScope.all
@@ -86,6 +93,12 @@ class Scope:
             where += f", for at most {self.decisions} conditions on floats in a run"
         if self.method == "terms":
             return f"for all floats {where}"
+        if self.method == "reals":
+            ends = [f"{name} within [{lo:g}, {hi:g}]" for name, lo, hi in self.ranges]
+            usual = f"{'other ' * bool(ends)}inputs within [-1, 1]"
+            within = first_of([*ends, usual], ", ")
+            most = 1.05 * max(bound for _, bound in self.bounds)  # rounded up
+            return f"equal up to rounding {where}: |difference| <= {scientific(most)} for {within}"
         return (
             f"up to the order of summation {where}; error < 2^-{self.bits}, {self.executed}"
             " executed cases agree"
@@ -124,6 +137,7 @@ CODES = {
     "body": "a body fails if it runs, and it is not shown that it never does",
     "draws": "the original answers at no sizes that were drawn",
     "executed": "executed cases do not agree up to the order of summation",
+    "rounding": "there is no finite bound on rounding: the part that has none is named",
     "budget": "the proof takes too long (`--budget`, `--prove-budget`), or has too many cases",
 }
 

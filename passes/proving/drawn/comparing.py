@@ -63,13 +63,13 @@ class _LeftOut(Exception):
 
 @dataclass
 class Found:
-    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
-    outputs of equal shapes, how many elements and runs were compared, whether runs were left out
+    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ, by
+    output of equal shapes, how many elements and runs were compared, whether runs were left out
     for too many decisions, and what is assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
-    differing: list[tuple[int, int]] = field(default_factory=list)
+    differing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
@@ -210,8 +210,9 @@ class PairAtSizes:
                 self._same(name, *pair)
         if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
             ids = (numbers(side).reshape(-1).tolist() for side in (one, other))
-            pairs = zip(*ids, strict=True)
-            self.found.differing += [(left, right) for left, right in pairs if left != right]
+            pairs = [(left, right) for left, right in zip(*ids, strict=True) if left != right]
+            if pairs:
+                self.found.differing.setdefault(name, []).extend(pairs)
             self.found.elements += one.size
 
     def _draw(self, feeds: Feeds) -> Draw:

@@ -1,16 +1,20 @@
-"""Proves two models equal at drawn sizes: as terms, else up to the order of summation."""
+"""Proves two models equal at drawn sizes: as terms, else up to the order of summation, else up to
+rounding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
-from passes.proving.assumptions import AT_SIZES, REORDERED
+from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
+from passes.proving.drawn.reals import Reals
+from passes.proving.drawn.rounding import Ranges, Rounding
 from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.reports.proof import Proof, Scope
@@ -63,7 +67,8 @@ def prove_at_sizes(
     scope = Scope("terms", tuple(found.draws), decisions)
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
-    return _regrouped((before, after), found, scope, budget, keep)
+    proof = _regrouped((before, after), found, scope, budget, keep)
+    return proof if proof.is_proven else _over_reals(found, scope, proof, promises.ranges)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def _regrouped(
 ) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
     field = Field(found.terms)
-    unlike = field.differing(found.differing)
+    unlike = field.differing([*chain(*found.differing.values())])
     if unlike is not None:
         one, other = map(found.terms.written, unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
@@ -98,3 +103,28 @@ def _regrouped(
         return Proof("unproven", "executed", executed.reason or executed.verdict)
     scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
     return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
+
+
+def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges) -> Proof:
+    """The proof up to rounding, with a bound for each output; if there is no identity, the
+    `narrower` one."""
+    pairs = [*chain(*found.differing.values())]
+    sides = [frozenset(found.terms.below(side)) for side in zip(*pairs, strict=True)]
+    shared = sides[0] & sides[1]
+    whole = {one for one in shared if "float" not in found.terms.all[one].dtype}
+    why = ""
+    for atoms in (shared, frozenset(whole)):  # what both compute alike has no error of its own
+        try:
+            reals = Reals(found.terms, atoms)
+            if reals.differing(pairs) is not None:
+                continue
+            rounding = Rounding(found.terms, reals, ranges, atoms)
+            bounds = tuple((name, rounding.error(some)) for name, some in found.differing.items())
+        except NotShown as error:
+            why = str(error)
+            continue
+        inputs = tuple((name, *one) for name, one in ranges.items())
+        bits = reals.bits(found.elements)
+        scope = replace(scope, method="reals", bits=bits, bounds=bounds, ranges=inputs)
+        return Proof("proven", assumed=(*_assumed(found), *ROUNDED), paths=found.runs, scope=scope)
+    return Proof("unproven", "rounding", why) if why else narrower
