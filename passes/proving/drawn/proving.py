@@ -68,7 +68,8 @@ def prove_at_sizes(
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
     proof = _regrouped((before, after), found, scope, budget, keep)
-    return proof if proof.is_proven else _over_reals(found, scope, proof, promises.ranges)
+    end = monotonic() + budget
+    return proof if proof.is_proven else _over_reals(found, scope, proof, promises.ranges, end)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -105,9 +106,14 @@ def _regrouped(
     return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
 
 
-def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges) -> Proof:
+def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges, end: float) -> Proof:
     """The proof up to rounding, with a bound for each output; if there is no identity, the
     `narrower` one."""
+    inputs = (one.data for one in found.terms.all if one.op == "input")
+    free = {data[0] for data in inputs if isinstance(data, tuple)}
+    if not ranges.keys() <= free:
+        other = min(ranges.keys() - free)
+        return Proof("not-provable", "input", f"--range: no free input is named {other!r}")
     pairs = [*chain(*found.differing.values())]
     sides = [frozenset(found.terms.below(side)) for side in zip(*pairs, strict=True)]
     shared = sides[0] & sides[1]
@@ -115,7 +121,7 @@ def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges) -> 
     why = ""
     for atoms in (shared, frozenset(whole)):  # what both compute alike has no error of its own
         try:
-            reals = Reals(found.terms, atoms)
+            reals = Reals(found.terms, atoms, end)
             if reals.differing(pairs) is not None:
                 continue
             rounding = Rounding(found.terms, reals, ranges, atoms)

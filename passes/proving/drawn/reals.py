@@ -8,7 +8,7 @@ Sigmoid, Tanh and Softmax are quotients of what Exp makes, which is a keyed hash
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from time import monotonic
 
 from passes.proving.drawn.field import Field, Residue
 from passes.proving.drawn.symbols import NotShown, NumberedTerm, TermTable
@@ -23,15 +23,17 @@ _MOST_FACTORS = 16
 class Reals(Field):
     """The residues of terms over the reals; `atoms` are those that are free, whatever they are."""
 
-    def __init__(self, terms: TermTable, atoms: frozenset[int]) -> None:
+    def __init__(self, terms: TermTable, atoms: frozenset[int], end: float) -> None:
         super().__init__(terms)
-        self._atoms = atoms
+        self._atoms, self._end = atoms, end
 
     def value(self, number: int) -> int:
         """What terms that are equal over the reals have in common."""
         return self._known[number].value
 
     def _residue(self, number: int) -> Residue:
+        if not number % 256 and monotonic() > self._end:
+            raise NotShown("budget", "the time is used up")
         term = self._terms.all[number]
         args = [self._known[one] for one in term.args]
         if self._terms.is_constant(number) and term.dtype == "bool":
@@ -42,17 +44,19 @@ class Reals(Field):
             found = _FUNCTIONS[term.op](self, term, args)
         else:
             found = super()._residue(number)
-        return replace(found, size=found.value, summands=1, has_zero=False)
+        return Residue(found.value, found.value, found.degree)
 
     def _token(self, what: object, args: Sequence[Residue]) -> Residue:
         """Random residues; a function of floats is the same one in every precision."""
         if isinstance(what, tuple):
             what = tuple("float" if one in FLOATS else one for one in what)
-        return super()._token(what, [replace(one, size=one.value) for one in args])
+        return super()._token(what, [Residue(one.value, one.value, one.degree) for one in args])
 
     def total(self, args: Sequence[Residue], signs: Sequence[int] = ()) -> Residue:
         """The sum of residues; its degree is that of quotients with different divisors."""
-        return replace(super().total(args, signs), degree=sum(one.degree for one in args))
+        given = signs or [1] * len(args)
+        value = sum(sign * one.value for sign, one in zip(given, args, strict=True)) % self._prime
+        return Residue(value, value, sum(one.degree for one in args))
 
     def minus(self, one: Residue, other: Residue) -> Residue:
         """The difference."""
@@ -84,6 +88,8 @@ class Reals(Field):
     def power(self, number: int) -> Residue:
         """What Exp makes of a term; where a maximum is subtracted, a quotient."""
         term = self._terms.all[number]
+        if term.op == "Log" and number not in self._atoms:
+            return self._known[term.args[0]]
         shift = self._terms.all[term.args[1]].op if term.op == "Sub" else ""
         if shift not in ("Max", "ReduceMax") or number in self._atoms:
             return self.exp(self._known[number])
@@ -134,7 +140,9 @@ _FUNCTIONS: dict[str, Callable[[Reals, NumberedTerm, Sequence[Residue]], Residue
     "Pow": Reals.pow,
     "Sigmoid": lambda reals, term, args: reals.sigmoid(args[0]),
     "Softmax": lambda reals, term, args: reals.softmax(term),
-    "Softplus": lambda reals, term, args: reals.function("Log", reals.total([_ONE, reals.exp(args[0])])),
+    "Softplus": lambda reals, term, args: reals.function(
+        "Log", reals.total([_ONE, reals.exp(args[0])])
+    ),
     "Tanh": lambda reals, term, args: reals.tanh(args[0]),
     "Where": lambda reals, term, args: reals.where(args),
 }
