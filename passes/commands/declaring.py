@@ -149,7 +149,7 @@ def _are_two(value: Any) -> bool:
 
 
 def _are_ranges(value: Any) -> bool:
-    ends = value.values() if _is_named(value) else [()]
+    ends: Sequence[Any] = list(value.values()) if _is_named(value) else [()]
     return all(_are_two(one) and isfinite(one[1] - one[0]) and one[0] <= one[1] for one in ends)
 
 

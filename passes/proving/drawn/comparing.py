@@ -63,8 +63,8 @@ class _LeftOut(Exception):
 
 @dataclass
 class Found:
-    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ, by
-    output of equal shapes, how many elements and runs were compared, whether runs were left out
+    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ by
+    output, in equal shapes, how many elements and runs were compared, whether runs were left out
     for too many decisions, and what is assumed of what the new model alone runs over nothing."""
 
     terms: TermTable

@@ -109,8 +109,8 @@ def _regrouped(
 def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges, end: float) -> Proof:
     """The proof up to rounding, with a bound for each output; if there is no identity, the
     `narrower` one."""
-    inputs = (one.data for one in found.terms.all if one.op == "input")
-    free = {data[0] for data in inputs if isinstance(data, tuple)}
+    named = (one.data for one in found.terms.all if one.op == "input")
+    free = {data[0] for data in named if isinstance(data, tuple)}
     if not ranges.keys() <= free:
         other = min(ranges.keys() - free)
         return Proof("not-provable", "input", f"--range: no free input is named {other!r}")

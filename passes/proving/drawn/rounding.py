@@ -111,7 +111,7 @@ class Rounding:
         if term.op == "input" and isinstance(term.data, tuple):
             return Span(*self._ranges.get(term.data[0], USUAL if is_float else _limits(term.dtype)))
         if not is_float:
-            if number not in self._atoms and any([self._arg(one).err for one in term.args]):
+            if number not in self._atoms and any(self._arg(one).err for one in term.args):
                 raise _Unbounded(f"{term.op} decides by rounded floats")
             return Span(*_limits(term.dtype))
         made = _Format(term.dtype)
@@ -146,6 +146,13 @@ class Rounding:
         rounds = any(rounds for _, rounds in found)
         return made.sum([one for one, _ in found], rounds).plus(2 * len(found) * made.tiny)
 
+    def difference(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
+        """A difference, which is not above 0 if the largest of some is subtracted from one."""
+        one, (_, other) = args[0], term.args
+        found, largest = made.total([one, _negative(args[1])]), self._terms.all[other]
+        is_below = largest.op in ("Max", "ReduceMax") and term.args[0] in largest.args
+        return Span(found.lo, min(found.hi, 0.0), found.err) if is_below else found
+
     def cast(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
         """A float, a whole number or a bool in another format."""
         (one,), kind = args, self._terms.all[term.args[0]].dtype
@@ -157,8 +164,9 @@ class Rounding:
 
     def power(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
         """A power whose exponent is a constant: a small whole number, or a half."""
-        base, times = args[0], args[1].lo
-        if not self._terms.is_constant(term.args[1]) or times not in (0.5, *range(1, 17)):
+        base, (_, exponent) = args[0], term.args
+        times = float(self._terms.value(exponent)) if self._terms.is_constant(exponent) else 0.0
+        if times not in (0.5, *range(1, 17)):
             raise _Unbounded("the power is not bounded")
         if times == 0.5:
             return _FUNCTIONS["Sqrt"].of(base, made)
@@ -313,7 +321,7 @@ _RULES: Mapping[str, _Rule] = {
         [one for number in term.args for one in (number, number)], made
     ),
     "Softmax": lambda self, term, args, made: made.softmax(cast(int, term.data), args),
-    "Sub": lambda self, term, args, made: made.total([args[0], _negative(args[1])]),
+    "Sub": Rounding.difference,
     "Where": lambda self, term, args, made: Span(
         min(one.lo for one in args[1:]),
         max(one.hi for one in args[1:]),
