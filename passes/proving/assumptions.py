@@ -44,6 +44,6 @@ REORDERED = (
 #: Up to rounding.
 ROUNDED = (
     "each operation rounds as IEEE 754 does, sums in any order, in the precision of its type",
-    "Exp, Sqrt, Sin and Cos are right to 4 epsilons of the type; so are other functions, of 1 if"
+    "Exp and Sqrt are right to 4 epsilons of the type; so are other functions, of 1 if"
     " they are smaller",
 )

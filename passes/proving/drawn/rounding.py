@@ -329,6 +329,10 @@ _RULES: Mapping[str, _Rule] = {
     ),
     **dict.fromkeys(("Add", "ReduceSum", "Sum"), lambda self, term, args, made: made.total(args)),
     **dict.fromkeys(("Mean", "ReduceMean"), lambda self, term, args, made: made.mean(args)),
+    **dict.fromkeys(
+        ("Cos", "Sin"),
+        lambda self, term, args, made: made.rounded(Span(-1.0, 1.0, args[0].err), _UNITS, 1.0),
+    ),
     **dict.fromkeys(("Div", "Reciprocal"), lambda self, term, args, made: made.quotient(args)),
     **dict.fromkeys(("Max", "ReduceMax"), lambda self, term, args, made: _extreme(max, args)),
     **dict.fromkeys(("Min", "ReduceMin"), lambda self, term, args, made: _extreme(min, args)),
