@@ -63,12 +63,14 @@ class _LeftOut(Exception):
 
 @dataclass
 class Found:
-    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ by
-    output, in equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, and what is assumed of what the new model alone runs over nothing."""
+    """The result of comparing a pair: the draws at which both answer, with inputs, the pairs of
+    terms that differ in outputs of equal shapes, how many elements and runs were compared, whether
+    runs were left out for too many decisions, and what is assumed of what the new model alone runs
+    over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
+    feeds: list[Feeds] = field(default_factory=list)
     differing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
@@ -166,6 +168,7 @@ class PairAtSizes:
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
+        self.found.feeds.append(feeds)
         return True
 
     def _compare(self, feeds: Feeds) -> None:

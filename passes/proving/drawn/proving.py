@@ -3,10 +3,12 @@ rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 from time import monotonic
+
+import numpy as np
 
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.ir.model import Model
@@ -14,10 +16,12 @@ from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
 from passes.proving.drawn.reals import Reals
-from passes.proving.drawn.rounding import Ranges, Rounding
-from passes.proving.drawn.symbols import NotShown
+from passes.proving.drawn.rounding import USUAL, Ranges, Rounding
+from passes.proving.drawn.symbols import NotShown, is_number
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.reports.proof import Proof, Scope
+from passes.verify.compare.tolerance import absolute_errors
+from passes.verify.executor import Ended
 from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
@@ -63,13 +67,17 @@ def prove_at_sizes(
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
         return Proof("not-provable", error.code, str(error))
-    decisions = MOST_DECISIONS if found.is_cut else 0
-    scope = Scope("terms", tuple(found.draws), decisions)
+    scope = _scope(found)
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
     proof = _regrouped((before, after), found, scope, budget, keep)
-    end = monotonic() + budget
-    return proof if proof.is_proven else _over_reals(found, scope, proof, promises.ranges, end)
+    if proof.is_proven:
+        return proof
+    return _over_reals((before, after), found, proof, promises.ranges, monotonic() + budget)
+
+
+def _scope(found: Found) -> Scope:
+    return Scope("terms", tuple(found.draws), MOST_DECISIONS if found.is_cut else 0)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -106,9 +114,15 @@ def _regrouped(
     return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
 
 
-def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges, end: float) -> Proof:
-    """The proof up to rounding, with a bound for each output; if there is no identity, the
-    `narrower` one."""
+def _over_reals(
+    models: tuple[Model, Model],
+    found: Found,
+    narrower: Proof,
+    ranges: Ranges,
+    end: float,
+) -> Proof:
+    """The proof up to rounding, with a bound for each output, which no executed case may exceed; if
+    there is no identity, the `narrower` one."""
     named = (one.data for one in found.terms.all if one.op == "input")
     free = {data[0] for data in named if isinstance(data, tuple)}
     if not ranges.keys() <= free:
@@ -118,19 +132,52 @@ def _over_reals(found: Found, scope: Scope, narrower: Proof, ranges: Ranges, end
     sides = [frozenset(found.terms.below(side)) for side in zip(*pairs, strict=True)]
     shared = sides[0] & sides[1]
     whole = {one for one in shared if "float" not in found.terms.all[one].dtype}
-    why = ""
     for atoms in (shared, frozenset(whole)):  # what both compute alike has no error of its own
         try:
             reals = Reals(found.terms, atoms, end)
             if reals.differing(pairs) is not None:
                 continue
             rounding = Rounding(found.terms, reals, ranges, atoms)
-            bounds = tuple((name, rounding.error(some)) for name, some in found.differing.items())
+            bounds = {name: rounding.error(some) for name, some in found.differing.items()}
         except NotShown as error:
-            why = str(error)
+            narrower = Proof("unproven", error.code, str(error))
             continue
-        inputs = tuple((name, *one) for name, one in ranges.items())
-        bits = reals.bits(found.elements)
-        scope = replace(scope, method="reals", bits=bits, bounds=bounds, ranges=inputs)
+        exceeding = _exceeding(models, found, bounds, ranges)
+        if exceeding:
+            return Proof("unproven", "executed", exceeding)
+        scope = replace(
+            _scope(found),
+            method="reals",
+            bits=reals.bits(found.elements),
+            executed=len(found.feeds),
+            bounds=tuple(bounds.items()),
+            ranges=tuple((name, *ends) for name, ends in ranges.items()),
+        )
         return Proof("proven", assumed=(*_assumed(found), *ROUNDED), paths=found.runs, scope=scope)
-    return Proof("unproven", "rounding", why) if why else narrower
+    return narrower
+
+
+def _exceeding(
+    models: tuple[Model, Model], found: Found, bounds: Mapping[str, float], ranges: Ranges
+) -> str:
+    """An output that differs by more than its bound for some inputs within the ranges; empty if
+    none does."""
+    executor, source = ReferenceExecutor(keep=2), np.random.default_rng(0)
+    for feeds in found.feeds:
+        fed = {
+            name: source.uniform(*ranges.get(name, USUAL), one.shape).astype(one.dtype)
+            if isinstance(one, np.ndarray) and is_number(one.dtype)
+            else one
+            for name, one in feeds.items()
+        }
+        try:
+            before, after = (executor.run(one.proto, fed, base_dir=one.base_dir) for one in models)
+        except Ended:
+            continue
+        for name, bound in bounds.items():
+            one, other = before.outputs[name], after.outputs[name]
+            if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+                error = absolute_errors(one, other).max(initial=0.0)
+                if error > bound:
+                    return f"{name!r} differs by {error:.1e}, more than the bound of {bound:.1e}"
+    return ""
