@@ -11,14 +11,13 @@ from time import monotonic
 import numpy as np
 
 from passes.choices import PROOF_BUDGET as BUDGET
-from passes.ir.model import Model
 from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
 from passes.proving.drawn.reals import Reals
-from passes.proving.drawn.rounding import USUAL, Ranges, Rounding
+from passes.proving.drawn.rounding import USUAL, Rounding
 from passes.proving.drawn.symbols import NotShown, is_number
-from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.pair import Pair
 from passes.reports.proof import Proof, Scope
 from passes.verify.compare.tolerance import absolute_errors
 from passes.verify.executor import Ended
@@ -28,56 +27,34 @@ from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
-#: The codes for which drawn sizes are of no use.
-SETTLED = frozenset({"signature", "model", "promise"})
 #: Cases that are executed where sums are in another order.
 _EXECUTED = 14
 
 
-def at_sizes(
-    before: Model,
-    after: Model,
-    proof: Proof,
-    budget: float = BUDGET,
-    promises: Promises = NO_PROMISES,
-) -> Proof:
-    """`proof` if it holds for all sizes, else that at drawn sizes; if there is none, `proof` with
-    why."""
-    if proof.is_proven or proof.code in SETTLED:
-        return proof
-    found = prove_at_sizes(before, after, budget, promises)
-    if found.is_proven:
-        return replace(found, promised=proof.promised)
-    return replace(proof, at_sizes=f"{found.code}: {found.detail}")
-
-
-def prove_at_sizes(
-    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
-) -> Proof:
-    """Prove that two models of one signature answer alike at drawn sizes, for all floats, wherever
-    the promises are kept.
+def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
+    """Prove that a pair answers alike at drawn sizes, for all floats, wherever the promises are
+    kept.
 
     The `budget` is in seconds.
     """
-    before, after = promises.applied(before, after)
-    keep = promises.keeping(before)
+    end = monotonic() + budget
+    keep = pair.promises.keeping(pair.before)
     try:
-        found = PairAtSizes(before, after, monotonic() + budget, keep).run()
+        compared = PairAtSizes(pair.before, pair.after, end, keep)
+        found = compared.run()
     except Unequal as error:
         return Proof("unproven", error.code, str(error))
     except NotShown as error:
         return Proof("not-provable", error.code, str(error))
-    scope = _scope(found)
+    decisions = MOST_DECISIONS if found.is_cut else 0
+    stated = compared.covered()
+    scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
-    proof = _regrouped((before, after), found, scope, budget, keep)
+    proof = _regrouped(pair, found, scope, end, keep)
     if proof.is_proven:
         return proof
-    return _over_reals((before, after), found, proof, promises.ranges, monotonic() + budget)
-
-
-def _scope(found: Found) -> Scope:
-    return Scope("terms", tuple(found.draws), MOST_DECISIONS if found.is_cut else 0)
+    return _over_reals(pair, found, scope, proof, end)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -85,10 +62,10 @@ def _assumed(found: Found) -> tuple[str, ...]:
 
 
 def _regrouped(
-    models: tuple[Model, Model],
+    pair: Pair,
     found: Found,
     scope: Scope,
-    budget: float,
+    end: float,
     keep: Callable[[Case], bool] | None,
 ) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
@@ -97,14 +74,14 @@ def _regrouped(
     if unlike is not None:
         one, other = map(found.terms.written, unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
-    before, after = models
+    before = pair.before
     executed = verify(
-        Models(before.proto, after.proto, before.base_dir, after.base_dir),
+        Models(before.proto, pair.after.proto, before.base_dir, pair.after.base_dir),
         Requirements(
             [ReferenceExecutor(keep=2)],
             exact=False,
             inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),
-            limits=Limits(budget),
+            limits=Limits(max(end - monotonic(), 0.0)),
         ),
     )
     cases = sum(tally["compared"] for tally in executed.tallies.values())
@@ -114,15 +91,10 @@ def _regrouped(
     return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
 
 
-def _over_reals(
-    models: tuple[Model, Model],
-    found: Found,
-    narrower: Proof,
-    ranges: Ranges,
-    end: float,
-) -> Proof:
+def _over_reals(pair: Pair, found: Found, scope: Scope, narrower: Proof, end: float) -> Proof:
     """The proof up to rounding, with a bound for each output, which no executed case may exceed; if
     there is no identity, the `narrower` one."""
+    ranges = pair.promises.ranges
     named = (one.data for one in found.terms.all if one.op == "input")
     free = {data[0] for data in named if isinstance(data, tuple)}
     if not ranges.keys() <= free:
@@ -142,11 +114,11 @@ def _over_reals(
         except NotShown as error:
             narrower = Proof("unproven", error.code, str(error))
             continue
-        exceeding = _exceeding(models, found, bounds, ranges)
+        exceeding = _exceeding(pair, found, bounds)
         if exceeding:
             return Proof("unproven", "executed", exceeding)
         scope = replace(
-            _scope(found),
+            scope,
             method="reals",
             bits=reals.bits(found.elements),
             executed=len(found.feeds),
@@ -157,21 +129,24 @@ def _over_reals(
     return narrower
 
 
-def _exceeding(
-    models: tuple[Model, Model], found: Found, bounds: Mapping[str, float], ranges: Ranges
-) -> str:
+def _exceeding(pair: Pair, found: Found, bounds: Mapping[str, float]) -> str:
     """An output that differs by more than its bound for some inputs within the ranges; empty if
     none does."""
     executor, source = ReferenceExecutor(keep=2), np.random.default_rng(0)
     for feeds in found.feeds:
         fed = {
-            name: source.uniform(*ranges.get(name, USUAL), one.shape).astype(one.dtype)
+            name: source.uniform(*pair.promises.ranges.get(name, USUAL), one.shape).astype(
+                one.dtype
+            )
             if isinstance(one, np.ndarray) and is_number(one.dtype)
             else one
             for name, one in feeds.items()
         }
         try:
-            before, after = (executor.run(one.proto, fed, base_dir=one.base_dir) for one in models)
+            before, after = (
+                executor.run(one.proto, fed, base_dir=one.base_dir)
+                for one in (pair.before, pair.after)
+            )
         except Ended:
             continue
         for name, bound in bounds.items():
