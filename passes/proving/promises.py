@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from onnx import ModelProto
 
@@ -30,12 +30,13 @@ class Promises:
     """The promises of a user: `max_trips` of each Loop without a known trip count; `non_empty`: no
     input is empty, no Scan has a time, batch or length of 0. `check_output` is the output of the
     new model that tells whether `max_trips` was kept. `given` are facts that both models are bound
-    to, each after its option."""
+    to, each after its option. `ranges` are those of inputs, for proofs up to rounding."""
 
     max_trips: int | None = None
     non_empty: bool = False
     check_output: str = ""
     given: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @staticmethod
     def of(options: Sequence[RuleOptions]) -> Promises:
@@ -51,6 +52,7 @@ class Promises:
             any(Assumption.non_empty in one.assume for one in options),
             next((one.check_output for one in options if one.check_output), ""),
             tuple(f"{one}: both models are bound to it" for one in dict.fromkeys(facts)),
+            {name: ends for one in options for name, ends in one.ranges.items()},
         )
 
     def __bool__(self) -> bool:

@@ -67,14 +67,15 @@ class _LeftOut(Exception):
 
 @dataclass
 class Found:
-    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
-    outputs of equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, whether sizes of others were guessed, and what is assumed of what the
-    new model alone runs over nothing."""
+    """The result of comparing a pair: the draws at which both answer, with inputs, the pairs of
+    terms that differ in outputs of equal shapes, how many elements and runs were compared, whether
+    runs were left out for too many decisions, whether sizes of others were guessed, and what is
+    assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
-    differing: list[tuple[int, int]] = field(default_factory=list)
+    feeds: list[Feeds] = field(default_factory=list)
+    differing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
@@ -199,6 +200,7 @@ class PairAtSizes:
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
+        self.found.feeds.append(feeds)
         self.found.is_guessed |= self._guessed
         return True
 
@@ -246,8 +248,9 @@ class PairAtSizes:
                 self._same(name, *pair)
         if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
             ids = (numbers(side).reshape(-1).tolist() for side in (one, other))
-            pairs = zip(*ids, strict=True)
-            self.found.differing += [(left, right) for left, right in pairs if left != right]
+            pairs = [(left, right) for left, right in zip(*ids, strict=True) if left != right]
+            if pairs:
+                self.found.differing.setdefault(name, []).extend(pairs)
             self.found.elements += one.size
 
     def _draw(self, feeds: Feeds) -> Draw:
