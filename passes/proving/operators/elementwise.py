@@ -121,12 +121,6 @@ def unary(call: Application) -> list[Array]:
     return [x.like(lambda at: algebra.elementwise(op, attributes, x.dtype, [x.at(at)]))]
 
 
-@operator("Identity")
-def identity(call: Application) -> list[Array]:
-    """The same."""
-    return [call.array(0)]
-
-
 @operator(*ARITHMETIC)
 def arithmetic(call: Application) -> list[Array]:
     """Operators of several inputs; int64 sums and products are polynomials."""
