@@ -211,6 +211,7 @@ def _one_hot(given: Operands) -> Contract:
     at = indices(range(len(sizes) + 1))
     item = Item(0, [*at[:axis], *at[axis + 1 :]])
     needs = [
+        Need(given.sizes(2, 1)[0], "equal", 2, why="there are two values", sure=False),
         Need(item, "least", Product([-1, depth]), why="an index is in range", sure=False),
         Need(depth, "least", Sum([item, 1]), why="an index is in range", sure=False),
     ]
@@ -245,7 +246,7 @@ def _pad(given: Operands) -> Contract:
 @TRACED.enter("Range")
 def _counted(given: Operands) -> Contract:
     step, start = given.numbers(2, ""), Item(0)
-    if step is None or len(step) != 1 or not step[0]:
+    if any(given.sizes(place, 0) for place in range(3)) or not step or not step[0]:
         raise Unstated
     made = Value(Sum([start, Product([Index(0), step[0]])]))
     return Contract([_steps(start, Item(1), step[0])], elements=[made])
@@ -379,7 +380,7 @@ def _transpose(given: Operands) -> Contract:
 @TRACED.enter("Trilu")
 def _triangle(given: Operands) -> Contract:
     x, k = given.sizes(0), Item(1) if given.has(1) else 0
-    if len(x) < 2:
+    if len(x) < 2 or (k and given.sizes(1, 0)):
         raise Unstated
     above = less(less(Index(len(x) - 1), Index(len(x) - 2)), k)
     kept = above if attribute(given.node, "upper", 1) else Product([-1, above])

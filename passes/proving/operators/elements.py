@@ -99,7 +99,10 @@ def _element(call: Application, source: Source, dtype: str, shape: Indices) -> E
             signs = [computed(call, number) for number in numbers]
 
             def chosen(at: Indices) -> Term:
-                here = algebra.all(algebra.ge0(sign(at)) for sign in signs)
+                found = [sign(at) for sign in signs]
+                here = algebra.all(map(algebra.ge0, found))
+                if len(found) > 1 and algebra.add(found[0], found[1]) is algebra.zero:
+                    here = algebra.eq0(found[0])
                 if here is algebra.true:
                     return one(at)
                 return (

@@ -99,10 +99,11 @@ def stated_sizes(call: Application, place: int) -> Sizes | None:
     given, traits = [one for one in call.inputs if one is not None], traits_of(call.node)
     contract = known_contract(call)
     if contract is not None and contract.sizes is not None:
-        unsure = (_condition(call, need) for need in contract.needs if not need.sure)
-        if not all(map(call.algebra.proves, unsure)):
-            return None
         sizes = contract.each[place] if contract.each else contract.sizes
+        for need in contract.needs:
+            if not need.sure and not call.algebra.proves(_condition(call, need)):
+                open_ = _leaves(Sum([need.size, need.target]))
+                sizes = [None if not open_ or _leaves(one) & open_ else one for one in sizes]
         return tuple(None if one is None else term(call, one) for one in sizes)
     if not place and given and traits.shape in (Shape.ELEMENTWISE, Shape.KEPT):
         # executors broadcast some operands either way, but none of those of a move
@@ -150,6 +151,11 @@ def _parts(number: Number) -> Iterator[Number]:
     inner = number.parts if isinstance(number, Computed) else ()
     for one in (number.at or ()) if isinstance(number, Item) else inner:
         yield from _parts(one)
+
+
+def _leaves(number: Number) -> set[object]:
+    """The sizes and the items of lists of which a number is made."""
+    return {one for one in _parts(number) if isinstance(one, Size | Term)}
 
 
 def _computed(call: Application, number: Number) -> Element:
