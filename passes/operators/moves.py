@@ -248,7 +248,7 @@ def _counted(given: Operands) -> Contract:
     step, start = given.numbers(2, ""), Item(0)
     if any(given.sizes(place, 0) for place in range(3)) or not step or not step[0]:
         raise Unstated
-    made = Value(Sum([start, Product([Index(0), step[0]])]))
+    made = Value(Sum([start, Product([Index(0), step[0]])]), 0)
     return Contract([_steps(start, Item(1), step[0])], elements=[made])
 
 

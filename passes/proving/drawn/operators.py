@@ -20,7 +20,7 @@ from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
 from passes.proving.drawn.symbols import NotShown, TermTable, name_of, numbers, over
 from passes.proving.families import REDUCTIONS, cast_attributes
-from passes.proving.operators.opaque import meaning
+from passes.proving.operators.calls import meaning
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from onnx import TensorProto
 
 from passes.operators.contract import (
     TRACED,
@@ -81,8 +80,10 @@ def _element(call: Application, source: Source, dtype: str, shape: Indices) -> E
             return read_at(call, call.array(operand), at)
         case InOrder(operand):
             return reshaped(call, call.array(operand), shape).at
-        case Value(number, kind):
-            if kind == TensorProto.INT64 and dtype == INT64:
+        case Value(number, _):
+            if not isinstance(number, int | float | np.generic | str | bytes):
+                if dtype != INT64:
+                    raise call.cannot("operator", f"{call.op} of {dtype} is not modelled")
                 return computed(call, number)
             text = dtype == "string"
             if text != isinstance(number, str | bytes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from itertools import zip_longest
@@ -17,7 +18,7 @@ from passes.proving.families import (
     cast_attributes,
 )
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
-from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term
@@ -212,11 +213,38 @@ def comparison(call: Application) -> list[Array]:
                 return algebra.eq0(difference)
             low = difference if op == "LessOrEqual" else algebra.sub(difference, algebra.one)
             return algebra.ge0(low)
+        whole = _of_whole_number(algebra, op, left.dtype, at)
+        if whole is not None:
+            return whole
         if left.dtype == BOOL:
             return algebra.any((algebra.all(at), algebra.all(algebra.negation(one) for one in at)))
         return algebra.elementwise(op, left.dtype, BOOL, at)
 
     return elementwise(call, [left, right], BOOL, element)
+
+
+def _of_whole_number(algebra: Algebra, op: str, dtype: str, at: Sequence[Term]) -> Term | None:
+    """A comparison of a constant with a whole number that is cast to floats, as one of whole
+    numbers: a Cast keeps the order, and numbers of few bits."""
+    for place, one in enumerate(at):
+        other = at[1 - place]
+        if one.op != "const" or dtype not in ("float32", "float64"):
+            continue
+        is_cast = other.op == "ew" and other.parts[0] == "Cast"
+        source = other.parts[1][0] if is_cast else ""
+        number = algebra.wide(source, other.args[0]) if source in (INT64, *SMALL) else None
+        bound = float(np.frombuffer(bytes.fromhex(one.parts[1]), dtype)[0])
+        if number is None or not abs(bound) < 1 << 23:
+            continue
+        if op == "Equal":
+            difference = algebra.sub(number, algebra.whole(int(bound)))
+            return algebra.eq0(difference) if bound.is_integer() else algebra.false
+        if (op == "Less") == (place == 0):  # bound < number, or the negation of number <= bound
+            least = algebra.sub(number, algebra.whole(math.floor(bound) + 1))
+        else:
+            least = algebra.sub(number, algebra.whole(math.ceil(bound)))
+        return algebra.ge0(least) if place == 0 else algebra.negation(algebra.ge0(least))
+    return None
 
 
 @operator(*LOGIC)

@@ -13,7 +13,7 @@ from passes.proving.terms.term import Term
 def reshape(call: Application) -> list[Array]:
     """The elements in their order, in other axes; a 0 copies a size, -1 is what is left."""
     x, algebra = call.array(0), call.algebra
-    target = call.evaluator.whole_numbers(call.array(1)).items()
+    target = call.evaluator.indices(call.array(1)).items()
     copies = not call.attributes.get("allowzero")
     shape: list[Term | None] = []
     for axis, size in enumerate(target):

@@ -70,7 +70,7 @@ def known_contract(call: Application) -> Contract | None:
             call.node,
             lambda name: known(arrays[name].shape),
             constant,
-            lambda name: known(call.evaluator.whole_numbers(arrays[name]).items()),
+            lambda name: known(call.evaluator.indices(arrays[name]).items()),
             call.opset,
         )
     )
@@ -164,8 +164,7 @@ def _computed(call: Application, number: Number) -> Element:
         case Index(axis):
             return lambda at: at[axis]
         case Item(operand, at):
-            array = _whole_numbers(call, operand)
-            return read_at(call, array, at)
+            return read_at(call, _indices(call, operand), at)
         case Size(operand, axis):
             size = call.array(operand).shape[axis]
             return lambda at: size
@@ -185,16 +184,16 @@ def _computed(call: Application, number: Number) -> Element:
             made = [computed(call, one) for one in parts]
             empty = algebra.one if isinstance(number, Product) else algebra.zero
             return lambda at: reduce(compute, (one(at) for one in made)) if made else empty
-    known = algebra.whole(int(number)) if isinstance(number, int | np.integer) else number
+    known = algebra.whole(number) if isinstance(number, int) else number
     return lambda at: known
 
 
-def _whole_numbers(call: Application, operand: int) -> Array:
-    """An operand of whole numbers, none of which overflows."""
-    array = call.array(operand)
+def _indices(call: Application, operand: int) -> Array:
+    """An operand of whole numbers, as int64."""
+    array = call.evaluator.indices(call.array(operand))
     if array.dtype != INT64:
         raise call.cannot("operator", f"indices are {array.dtype}")
-    return call.evaluator.whole_numbers(array)
+    return array
 
 
 def read_at(call: Application, array: Array, at: Sequence[Number] | None) -> Element:
@@ -233,7 +232,7 @@ def _place(call: Application, index: Number, size: Term) -> Element:
 
 def _part(call: Application, item: Item) -> Array:
     """The numbers that an item reads: those of an operand, or the part of each tuple."""
-    array, at = call.array(item.operand), item.at or ()
+    array, at = _indices(call, item.operand), item.at or ()
     last = [call.algebra.whole(one) for one in at if isinstance(one, int)]
     sizes = array.shape[: array.rank - len(last)]
     return Array(call.algebra, INT64, sizes, lambda at: array.at([*at, *last]))
