@@ -39,6 +39,11 @@ def _broadcast(given: Operands) -> Iterable[Need]:
     return joined(*([Size(n, axis) for axis in range(len(one))] for n, one in enumerate(shapes)))[1]
 
 
+@_NEEDS.enter("ConvTranspose")
+def _channels_of_weights(given: Operands) -> Iterator[Need]:
+    yield Need(Size(0, 1), "equal", Size(1, 0))
+
+
 @_NEEDS.enter("Reshape")
 def _reshape(given: Operands) -> Iterator[Need]:
     """The elements fill the new shape."""

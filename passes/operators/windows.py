@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from passes.ir.attributes import attribute, attributes, text
-from passes.ir.operators import op_of
 from passes.operators.contract import (
     STATED,
     Contract,
@@ -20,14 +19,12 @@ from passes.operators.contract import (
 )
 
 
-@STATED.enter("Conv", "ConvInteger", "ConvTranspose")
+@STATED.enter("Conv", "ConvInteger")
 def _conv(given: Operands) -> Contract:
     x, w = given.sizes(0), given.sizes(1)
     if len(x) != len(w) or len(x) < 3:
         raise Unstated
     group, why = attribute(given.node, "group", 1), "the channels are those of the weights"
-    if op_of(given.node) == "ConvTranspose":
-        return Contract(None, [Need(x[1], "equal", w[0], why=why)])
     needs = [Need(x[1], "equal", Product([w[1], group]), why=why)]
     sizes, windows = _windows(given, w[2:])
     return Contract([x[0], w[0], *sizes], [*needs, *windows])
