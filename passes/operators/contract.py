@@ -119,13 +119,11 @@ class InOrder:
 
 @dataclass(frozen=True)
 class Dot:
-    """The sum of products along an index that follows those of the output; all executors agree if
-    `needs` are met."""
+    """The sum of products along an index that follows those of the output."""
 
     size: Number
     left: Read
     right: Read
-    needs: Sequence[Need] = ()
 
 
 @dataclass(frozen=True)
@@ -195,13 +193,14 @@ class Contract:
     requires of its operands, or what all executors take, where they differ: all that it requires,
     besides their types and what makes it fail on values, if this is `complete`. `each`: the sizes
     of each output, where they differ; `elements`: the origin of those of each output, where this is
-    known."""
+    known, and `agreed` what all executors take that agree on it."""
 
     sizes: Sequence[Number | None] | None
     needs: Sequence[Need] = ()
     complete: bool = False
     each: Sequence[Sequence[Number]] = ()
     elements: Sequence[Source] = ()
+    agreed: Sequence[Need] = ()
 
 
 #: What states the contract of a node, by operator; of the second ones, the origin of elements, too.

@@ -91,8 +91,8 @@ def _einsum(given: Operands) -> Contract:
         for several in named.values()
         for own in several[1:]
     ]
-    dot = Dot(along, left, right, [*equal, Need(along, "least", 2, why=why, sure=False)])
-    return Contract(sizes, needs, elements=[dot])
+    agreed = [*equal, Need(along, "least", 2, why=why, sure=False)]
+    return Contract(sizes, needs, elements=[Dot(along, left, right)], agreed=agreed)
 
 
 @TRACED.enter("Gemm")

@@ -232,15 +232,16 @@ def _pad(given: Operands) -> Contract:
         raise Unstated
     sizes, at, needs = list[Number](x), indices(x), []
     made: Source = Read(0, at)
+    agreed = _not_negative(pads, "width")
     fill = Read(2) if given.has(2) else Value(number(given.node, "value", 0), 0)
     for axis, *ends in zip(axes, pads, pads[len(axes) :], strict=False):
         sizes[axis], at[axis] = Sum([x[axis], *ends]), less(at[axis], ends[0])
         made = _in_axis(at[axis], x[axis], made, fill)
-        needs += [] if mode != "constant" else _not_negative(ends, "width")
         known = [end if isinstance(end, int) else 0 for end in ends]
         least = max(known) + 1 if mode == "reflect" else -sum(min(end, 0) for end in known)
         needs.append(Need(x[axis], "least", least, why="its end is not cut off"))
-    return Contract(sizes, needs, elements=[made] if mode == "constant" else [])
+    elements = [made] if mode == "constant" else []
+    return Contract(sizes, needs, elements=elements, agreed=agreed)
 
 
 @TRACED.enter("Range")

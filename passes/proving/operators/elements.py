@@ -25,7 +25,6 @@ from passes.proving.operators.stated_sizes import (
     computed,
     met_contract,
     read_at,
-    require,
     term,
 )
 from passes.proving.symbolic_evaluator import Application, dtype_name, operator
@@ -124,8 +123,6 @@ def _is_empty(call: Application, source: Source) -> bool:
 
 
 def _dot(call: Application, source: Dot, dtype: str, shape: Indices) -> Element:
-    for need in source.needs:
-        require(call, need)
     if call.op == "Einsum" and "float" not in dtype:
         raise call.cannot("operator", f"an Einsum of {dtype} is not modelled")
     call.evaluator.assumed.add(ROWS)

@@ -85,7 +85,7 @@ def met_contract(call: Application) -> Contract:
     contract = known_contract(call)
     if contract is None or (call.op in TRACED and not contract.elements):
         raise call.cannot("operator", f"{call.op} of these operands is not modelled")
-    for need in contract.needs:
+    for need in (*contract.needs, *contract.agreed):
         require(call, need)
     return contract
 
