@@ -7,7 +7,7 @@ import pytest
 
 import passes
 from passes.ir.model import Model
-from passes.proving.prover import prove
+from tests.instruments.proven import for_all_sizes as prove
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 

@@ -11,11 +11,11 @@ import pytest
 from onnx import ModelProto, TypeProto, helper
 
 from passes.ir.model import Model
+from passes.proving.narrowing import prove
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, TookTooLong, Value
 from passes.verify.installed import OnnxRuntimeExecutor, executors
 from passes.verify.reference import ReferenceExecutor
 from tests.instruments.definedness.trial import covers
-from tests.instruments.proven import prove_in_turn
 from tests.proving.wrong_calls import Case
 from tests.proving.wrong_calls.bodies import BODIES
 from tests.proving.wrong_calls.operands import OPERANDS
@@ -77,8 +77,8 @@ def test_no_proof_covers_inputs_on_which_models_differ(name: str) -> None:
     right, wrong = (answer(ReferenceExecutor(), side, feeds) for side in (before, after))
     assert right is not None
     assert wrong is None or list(leaves(right)) != list(leaves(wrong))
-    proof = prove_in_turn(Model.load(before), Model.load(after), _BUDGET)
-    assert not proof.is_proven or not covers(proof.scope, feeds)
+    proof = prove(Model.load(before), Model.load(after), _BUDGET).proof
+    assert not proof.is_proven or not covers(proof.scope, before, feeds)
 
 
 @pytest.mark.slow

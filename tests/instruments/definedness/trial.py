@@ -16,6 +16,9 @@ from passes.ir.model import Model
 from passes.ir.places import walk_model
 from passes.ir.protos import copied
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
+from passes.proving.clues import written
+from passes.proving.narrowing import prove
+from passes.proving.pair import sizes_of
 from passes.reports.proof import Proof, Scope
 from passes.types import signature
 from passes.types.inference import light_model
@@ -27,7 +30,6 @@ from tests.instruments.definedness.change import Change, sites
 from tests.instruments.definedness.failing import FAILING
 from tests.instruments.definedness.kinds import KINDS
 from tests.instruments.definedness.sources import Source, golden
-from tests.instruments.proven import prove_in_turn
 from tests.verification import verify
 
 _MOST_NODES = 300
@@ -71,7 +73,7 @@ class Tried:
         """Whether it is proven though it differs, and the verdict does not exclude that."""
         if self.failure is None or not self.proof.is_proven or self._is_of_runtime:
             return False
-        return covers(self.proof.scope, self.failure.case.feeds)
+        return covers(self.proof.scope, self.mutant.equal, self.failure.case.feeds)
 
     @property
     def _is_of_runtime(self) -> bool:
@@ -107,8 +109,11 @@ def drawn(scope: Scope, model: ModelProto) -> Iterator[Feeds]:
             }
 
 
-def covers(scope: Scope, feeds: Feeds) -> bool:
-    """Whether a proof tells something of these inputs."""
+def covers(scope: Scope, model: ModelProto, feeds: Feeds) -> bool:
+    """Whether a proof tells something of these inputs of a model."""
+    if scope.stated:
+        sizes = _sizes(model, feeds)
+        return all(sizes.get(one.name, one.first) in one.values for one in scope.stated)
     if scope.method == "symbolic":
         return True
     for draw in scope.draws:
@@ -121,6 +126,20 @@ def covers(scope: Scope, feeds: Feeds) -> bool:
         ):
             return True
     return False
+
+
+def _sizes(model: ModelProto, feeds: Feeds) -> dict[str, int]:
+    """The sizes and whole numbers of inputs by the names that a verdict has for them."""
+    found: dict[str, int] = {}
+    for value in signature.inputs(model.graph):
+        array = feeds[value.name]
+        if not isinstance(array, np.ndarray):
+            continue
+        pairs = zip(sizes_of(value), array.shape, strict=True)
+        found |= {written(one): size for one, size in pairs if not isinstance(one, int)}
+        if array.size == 1 and array.dtype.kind == "i":
+            found[written(("input", value.name))] = int(array.reshape(-1)[0])
+    return found
 
 
 def changes(model: ModelProto) -> list[Change]:
@@ -163,7 +182,7 @@ def tried(mutant: Mutant, executors: Sequence[Executor]) -> Tried:
     """Prove a mutant, for all sizes or at drawn ones, and execute it, on more inputs where it is
     proven."""
     sides = Model.load(mutant.equal), Model.load(mutant.model)
-    proof = prove_in_turn(*sides, _SECONDS)
+    proof = prove(*sides, _SECONDS).proof
     given = tuple(drawn(proof.scope, mutant.equal)) if proof.is_proven else ()
     runs = [(1, executors[:1], 1.0)]
     if proof.is_proven:
