@@ -133,6 +133,7 @@ def axes() -> Iterator[Entry]:
     yield 11, "y = Squeeze <axes = [0]> (x)", {"x": draw(3, 1)}
     for axis in (0, 2):
         yield 13, "y = Squeeze (x, a)", {"x": draw(3, 1), "a": ints(axis)}
+    yield 13, "y = Squeeze (x, a)", {"x": draw(3, 1), "a": np.array(1)}
     yield 11, "y = Unsqueeze <axes = [3]> (x)", {"x": X3}
     yield 13, "y = Unsqueeze (x, a)", {"x": X3, "a": ints(3)}
     yield 13, "y = Unsqueeze (x, a)", {"x": X3, "a": ints(0, 0)}
@@ -189,6 +190,8 @@ def operands() -> Iterator[Entry]:
     for split in ((1, 1), (-1, 4)):
         text = "y = SequenceAt (s, i) : s = SplitToSequence (x, p)"
         yield 13, text, {"x": X3, "p": ints(*split), "i": np.array(0)}
+    signal = {"x": draw(1, 8, 1), "n": np.array(0), "w": draw(4)}
+    yield 17, "y = STFT (x, n, w)", signal
     yield 17, "y = HannWindow (n)", {"n": np.array(-1)}
     parts = {"s": draw(2), "b": draw(2), "m": draw(2), "v": draw(2)}
     yield 13, "y = BatchNormalization (x, s, b, m, v)", {"x": X23, **parts}

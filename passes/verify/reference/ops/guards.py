@@ -173,6 +173,14 @@ def window(call: KernelCall, size: Array) -> Any:
     return call.onnx(size)
 
 
+@implements("STFT")
+def stft(call: KernelCall, signal: Array, step: Array, *more: Array | None) -> Any:
+    """STFT-17: ValueError for a step below 1."""
+    if int(step.item()) < 1:
+        raise ValueError(f"the step is {step.item()}")
+    return call.onnx(signal, step, *more)
+
+
 @implements("SequenceInsert")
 def sequence_insert(
     call: KernelCall, sequence: list[Any], element: Array, position: Array | None = None

@@ -48,8 +48,10 @@ def squeeze(call: KernelCall, x: Array) -> Array:
 
 @implements("Squeeze", since=13)
 def squeeze_input(call: KernelCall, x: Array, axes: Array | None = None) -> Array:
-    """Squeeze-13 and later: the same, `axes` being an input."""
-    return _squeezed(x, None if axes is None else [int(axis) for axis in axes.reshape(-1)])
+    """Squeeze-13 and later: the same, `axes` being an input, a vector, else ValueError."""
+    if axes is not None:
+        see_shape((axes.size,), axes)
+    return _squeezed(x, None if axes is None else [int(axis) for axis in axes])
 
 
 def _squeezed(x: Array, axes: list[int] | None) -> Array:
