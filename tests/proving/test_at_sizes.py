@@ -31,6 +31,7 @@ FALSE_AT_OTHER_SIZES = {
     "fits_factor",
     "fits_of_counts",
     "positive_leaks",
+    "scale_of_another_axis",
 }
 FALSE_IN_SIGNS_OF_ZEROS = {"einsum_of_no_sum"}
 #: Up to rounding, a zero has no sign.
