@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from passes.proving.loops.closed_forms import State, Step, closed_form
 from passes.proving.symbolic_evaluator import Reason
@@ -27,10 +28,6 @@ class Iteration:
     growth: list[tuple[Term, ...]]
 
 
-def before(state: State, index: Term) -> Callable[[Indices], Term]:
-    return lambda at: state(index, at)
-
-
 def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[State]:
     """Every state in closed form, or as a recurrence of those that it depends on."""
     found: dict[int, State] = {}
@@ -43,7 +40,7 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
         for number, (variables, step) in enumerate(generic):
             if number in found:
                 continue
-            values = {one.placeholders[n]: before(state, index) for n, state in found.items()}
+            values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
             step = algebra.subst(step, values)
             generic[number] = (variables, step)
             placeholder, growth = one.placeholders[number], one.growth[number]
