@@ -126,8 +126,16 @@ class Extremes(Constants):
 
     def _is_within(self, value: Term, low: int, high: int) -> bool:
         """Return whether a whole number is known to be between two."""
+        if self._here.unrounded:
+            return True
         above = self.is_not_negative(self.sub(value, self.whole(low)))
         return above and self.is_not_negative(self.sub(self.whole(high), value))
+
+    def unrounded(self, condition: Term) -> Term:
+        """A condition as if no number in it wrapped or were rounded."""
+        with self._apart():
+            self._here.unrounded = True
+            return self.subst(condition, {}, whole=True)
 
     def compared(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
         """A comparison of whole numbers, those that are cast to floats included; None if it may be
@@ -199,24 +207,6 @@ class Extremes(Constants):
             return None
         each = self.ite(body.args[0], self.one, self.zero)
         return self.reduced(("ReduceSum", INT64), sizes, self.close(variables, each))
-
-    def _count_up_to(self, size: Term, function: Term) -> Term | None:
-        """The sum of two numbers, one for the indices up to a bound and one for those after it."""
-        (index,), body = self.opened(function, [size])
-        parts = polynomial(body)
-        chosen = next(iter(parts))[0] if len(parts) == 1 and next(iter(parts)) else body
-        if chosen.op != "ite" or parts != {(chosen,): 1} or chosen.args[0].op != "ge0":
-            return None
-        condition, *values = chosen.args
-        bound = dict(polynomial(condition.args[0]))
-        slope = bound.pop((index,), 0)
-        rest = self.sum(bound)
-        if abs(slope) != 1 or index.uid in rest.free or None in map(self.number, values):
-            return None
-        ends = self.add(rest, self.one) if slope < 0 else self.scaled(rest, -1)
-        first = self.most(self.least(ends, size), self.zero)  # how many are up to the bound
-        low, high = values if slope < 0 else reversed(values)
-        return self.add(self.mul(low, first), self.mul(high, self.sub(size, first)))
 
     def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
         """Know from here on that an extreme is not less, or not more, than each element."""

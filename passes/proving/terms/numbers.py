@@ -58,6 +58,7 @@ class Knowledge:
     instances: dict[Term, list[Sum]] = field(default_factory=dict)
     reduced: dict[Term, list[Sum]] = field(default_factory=dict)
     states: dict[tuple[Term, int], Term] = field(default_factory=dict)
+    unrounded: bool = False  # numbers are taken to fit their types
 
     def copied(self) -> Knowledge:
         """The same, to be added to; conclusions are drawn anew."""
