@@ -355,9 +355,12 @@ class Relations:
         assert side is not None
         recurrence, iteration, *at = side.args
         last = algebra.sub(iteration, algebra.one)
-        if not algebra.is_not_negative(last):
+        if algebra.is_not_negative(algebra.scaled(iteration, -1)):
+            made = algebra.state(recurrence, algebra.zero, tuple(at))
+        elif algebra.is_not_negative(last):
+            made = algebra.step_of(recurrence, last, tuple(at))
+        else:
             return False
-        made = algebra.step_of(recurrence, last, tuple(at))
         return self.alike(left, made) if new else self.alike(made, right)
 
     def _parts(self, left: Term, right: Term) -> bool:
