@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -439,9 +439,6 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Symbolic
                 return algebra.whole(number + 1)
         else:
             return algebra.whole(count)
-    exact = _counted_exactly(condition, index, evaluator)
-    if exact is not None:
-        return exact if limit is None else algebra.least(exact, limit)
     head = algebra.terms.make("without") if limit is None else limit
     trips = algebra.trips(head, algebra.close([index], condition))
     if limit is None or (count is not None and count > MOST_ITERATIONS):
@@ -463,17 +460,3 @@ def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term
         return None
     last = algebra.idiv(rest, algebra.whole(slope))
     return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))
-
-
-def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition compares numbers that may wrap or be rounded,
-    but none up to the iteration that breaks it."""
-    algebra = evaluator.algebra
-    whole = algebra.unrounded(condition)
-    parts = whole.args if whole.op == "and" else (whole,)
-    ends = [end for one in parts if (end := _counted(one, index, evaluator)) is not None]
-    if len(ends) < len(parts):
-        return None
-    count = reduce(algebra.least, ends)
-    there = {index: algebra.lift(algebra.variable(count))}
-    return count if algebra.subst(condition, there) is algebra.subst(whole, there) else None

@@ -43,7 +43,6 @@ class Relations:
         """Terms that read the loop of the smallest steps wherever they can."""
         self.algebra.related = self._read_from
         try:
-            self.algebra.restate("rec")
             return tuple(self.algebra.subst(one, {}, whole=True) for one in terms)
         finally:
             self.algebra.related = None

@@ -81,22 +81,6 @@ class Conditions(Numbers):
                 made = self.terms.make("forall", None, (size, self.close([index], part)))
                 self._here.holds_for_each(made)
 
-    def restate(self, op: str) -> None:
-        """Know what is known about terms with this operator about what they are now, too."""
-
-        def again(term: Term) -> Term | None:
-            if term in self._here.restated or all(one.op != op for one in subterms(term)):
-                return None
-            made = self.subst(term, {}, whole=True)
-            self._here.restated |= {term, made}
-            return made
-
-        for fact in [self.sum(one) for one in self._here.facts]:
-            made = again(fact)
-            if made is not None and made is not fact:
-                self._here.facts.append(polynomial(made))
-        self._here.proven.clear()
-
     def proves(self, condition: Term) -> bool:
         """Return whether a condition holds for certain."""
         if condition.op == "and":

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from math import ceil, floor
 
 import numpy as np
 
 from passes.proving.terms.constants import Constants
-from passes.proving.terms.numbers import BOOL, INT64, LONGEST, SMALL
+from passes.proving.terms.numbers import INT64, LONGEST, SMALL
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial
 
 #: Up to which magnitude all whole numbers are floats of a type.
@@ -106,15 +105,6 @@ class Extremes(Constants):
         if element.op == "const":
             return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
         op = element.parts[0] if element.op == "ew" else ""
-        if element.op == "red":
-            counted = self._count(element)
-            if counted is not None:
-                return counted
-        if op in ("Max", "Min") and len(element.args) == 2:
-            sides = [self.wide(dtype, one) for one in element.args]
-            left, right = sides
-            if left is not None and right is not None:
-                return self.most(left, right) if op == "Max" else self.least(left, right)
         value = element.args[0] if op == "Cast" and element.args[0].op == "poly" else None
         if op in ("Add", "Sub", "Mul"):
             left, right = (self.wide(dtype, one) for one in element.args)
@@ -126,23 +116,15 @@ class Extremes(Constants):
 
     def _is_within(self, value: Term, low: int, high: int) -> bool:
         """Return whether a whole number is known to be between two."""
-        if self._here.unrounded:
-            return True
         above = self.is_not_negative(self.sub(value, self.whole(low)))
         return above and self.is_not_negative(self.sub(self.whole(high), value))
-
-    def unrounded(self, condition: Term) -> Term:
-        """A condition as if no number in it wrapped or were rounded."""
-        with self._apart():
-            self._here.unrounded = True
-            return self.subst(condition, {}, whole=True)
 
     def compared(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
         """A comparison of whole numbers, those that are cast to floats included; None if it may be
         one of others."""
         left, right = (self._whole_number(dtype, one) for one in args)
         if left is None or right is None:
-            return self._against_constant(op, dtype, args)
+            return None
         difference = self.sub(right, left)
         if op == "Equal":
             return self.eq0(difference)
@@ -152,34 +134,13 @@ class Extremes(Constants):
         """The whole number that an element is for certain."""
         if dtype not in _EXACT_UP_TO:
             return element if element.op == "poly" else self.wide(dtype, element)
-        found = self._cast_from(element)
+        source = element.parts[1][0] if element.op == "ew" and element.parts[0] == "Cast" else ""
+        found = self.wide(source, element.args[0]) if source in (INT64, *SMALL) else None
         if found is None:
             value = _float(element, dtype)
             found = self.whole(int(value)) if value is not None and value.is_integer() else None
         most = _EXACT_UP_TO[dtype]
         return found if found is not None and self._is_within(found, -most, most) else None
-
-    def _cast_from(self, element: Term) -> Term | None:
-        """The whole number that is cast to an element."""
-        source = element.parts[1][0] if element.op == "ew" and element.parts[0] == "Cast" else ""
-        return self.wide(source, element.args[0]) if source in (INT64, *SMALL) else None
-
-    def _against_constant(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
-        """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
-        order, and numbers of few bits."""
-        for place, one in enumerate(args):
-            bound = _float(one, dtype) if dtype in _EXACT_UP_TO else None
-            number = None if bound is None else self._cast_from(args[1 - place])
-            if number is None or bound is None or not abs(bound) < _EXACT_UP_TO[dtype] / 2:
-                continue
-            if op == "Equal":
-                is_it = self.eq0(self.sub(number, self.whole(int(bound))))
-                return is_it if bound.is_integer() else self.false
-            # either bound < number, or not number <= bound
-            least = floor(bound) + 1 if (op == "Less") == (place == 0) else ceil(bound)
-            above = self.ge0(self.sub(number, self.whole(least)))
-            return self.negation(above) if place else above
-        return None
 
     def _narrow(self, dtype: str, value: Term) -> Term | None:
         """An int64 as an element of a smaller type: a known number, or what was of that type."""
@@ -196,17 +157,6 @@ class Extremes(Constants):
         assert step is not None
         total = self.add(begin, self.mul(step, times))
         return self.elementwise("Cast", (INT64, ()), dtype, [total])
-
-    def _count(self, reduction: Term) -> Term | None:
-        """A sum of bools as int32 along one axis, which is an int32, as an int64."""
-        *sizes, function = reduction.args
-        if reduction.data != ("ReduceSum", "int32") or len(sizes) != 1:
-            return None
-        variables, body = self.opened(function, sizes)
-        if body.op != "ew" or body.data != ("Cast", (BOOL, ()), "int32"):
-            return None
-        each = self.ite(body.args[0], self.one, self.zero)
-        return self.reduced(("ReduceSum", INT64), sizes, self.close(variables, each))
 
     def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
         """Know from here on that an extreme is not less, or not more, than each element."""
