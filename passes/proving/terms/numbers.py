@@ -131,6 +131,7 @@ class Numbers(ABC):
             if atom.op == "idiv":
                 self._facts += self._about(atom)
             self._equal[atom] = rest
+            self._equal = {a: self.subst(b, {}, whole=True) for a, b in self._equal.items()}
             self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
             return
 
