@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from onnx import NodeProto, defs
@@ -23,7 +24,7 @@ from passes.operators.cells import (
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.loops.states import Iteration, solved
 from passes.proving.operators.elementwise import exact
 from passes.proving.operators.reductions import dot
 from passes.proving.symbolic_evaluator import Application, attributes_of, operator
@@ -302,7 +303,7 @@ def _run(
     plain = initials[0].like(lambda at: made(0, at))
     variables, term = plain.generic()
     at_index = algebra.lift(index)
-    values = {p: before(state, at_index) for p, state in zip(placeholders, found, strict=True)}
+    values = {p: partial(state, at_index) for p, state in zip(placeholders, found, strict=True)}
     resolved = algebra.subst(term, {**values})
 
     def collected(at: Indices) -> Term:
