@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
-from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
+from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import COMMUTE
 from passes.proving.loops.closed_forms import unless_kept
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
@@ -67,17 +68,13 @@ class Relations:
         return None if found is None else (found.args[0], found.args[1])
 
     def _relation(self, own: Term, iteration: Term) -> Term | None:
-        """Another recurrence and its iteration, sought or stated by a certificate; either way it
-        is shown by induction.
+        """Another recurrence and its iteration, sought or stated by a certificate."""
+        found = (self._shown(own, iteration, one) for one in self._guide.of(own, iteration))
+        return next(filter(None, found), None)
 
-        Raises:
-            DoesNotHold: the stated one is not.
-        """
-        algebra, guide = self.algebra, self._guide
-        asked = (own, iteration, *self._assumed)
-        stated = guide.relation(asked)
-        if stated is None and not guide.searches:
-            return None
+    def _shown(self, own: Term, iteration: Term, stated: Relation | None) -> Term | None:
+        """Another recurrence and its iteration, as is shown by induction."""
+        algebra = self.algebra
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
         sought = self._begins(own, at, initial)
@@ -93,23 +90,23 @@ class Relations:
                 if stated:
                     strides = self._stated_strides(first, begin, stated)
                 for stride in strides:
+                    made = self._guide.relation(own, iteration, other, begin, stride)
+                    if stated and made.text != stated.text:
+                        continue
                     states = self._keeps(own, starts, stride, begin, iteration)
                     if states is not None and not self._leads(other, own):
-                        guide.relates(asked, other, begin, stride, states)
+                        self._guide.holds(replace(made, states=[*states]))
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
-        if stated:
-            raise DoesNotHold(f"it does not hold that {printable(stated.text)}")
         return None
 
     def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
-        """The recurrence that is stated, and where this one begins in it."""
+        """The recurrences that may be the stated one, and where this one begins in them."""
         read = _read(initial)
-        begins = [] if read is None else [(read.args[0], read.args[1])]
-        if stated.begin is not None:
-            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
-        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
+        if stated.begin is None:
+            return [] if read is None else [(read.args[0], read.args[1])]
+        return [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
 
     def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
         """The number of iterations that is stated, in the first iteration if it is no number."""

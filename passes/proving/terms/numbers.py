@@ -152,10 +152,10 @@ class Numbers(ABC):
                 continue
             if atom.op == "idiv":
                 self._here.facts += self._about(atom)
-            self._here.equal[atom] = rest
-            self._here.facts = [
-                polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._here.facts
-            ]
+            here = self._here
+            here.equal[atom] = rest
+            here.equal = {a: self.subst(b, {}, whole=True) for a, b in here.equal.items()}
+            here.facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in here.facts]
             return
 
     def is_positive(self, value: Term) -> bool:
