@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import gcd
 
 from passes.proving.terms.numbers import Contradiction, Numbers
-from passes.proving.terms.term import Term, atom_of, polynomial, subterms
+from passes.proving.terms.term import Sum, Term, atom_of, polynomial, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
