@@ -34,6 +34,7 @@ from passes.ir.operators import (
 from passes.ir.places import MAIN, label
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
+from passes.proving.families import odd_flag
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
     Array,
@@ -526,6 +527,8 @@ def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
             sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"
             raise NotProvable("function", sentence)
         found[one.name] = _value(one)
+    if odd_flag(found):
+        raise NotProvable("model", odd_flag(found))
     return found
 
 
