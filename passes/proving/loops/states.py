@@ -3,8 +3,9 @@ that they depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from passes.proving.loops.closed_forms import State, Step, filled, moved
 from passes.proving.symbolic_evaluator import Reason
@@ -32,10 +33,31 @@ def before(state: State, index: Term) -> Callable[[Indices], Term]:
     return lambda at: state(index, at)
 
 
-def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[State]:
+def solved(
+    algebra: Algebra,
+    one: Iteration,
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> list[State]:
     """Every state in closed form, or as a recurrence of those that it depends on."""
-    found: dict[int, State] = {}
     generic = [array.generic() for array in one.states]
+    found = in_closed_form(algebra, one, generic, initial, known)
+    open_ = [number for number in range(len(generic)) if number not in found]
+    for number in open_:
+        found[number] = _recurrence(algebra, one, number, generic, initial)
+    return [found[number] for number in range(len(generic))]
+
+
+def in_closed_form(
+    algebra: Algebra,
+    one: Iteration,
+    generic: list[tuple[list[Term], Term]],
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> dict[int, State]:
+    """The states that have a closed form, and the known ones, which `generic` elements after the
+    iteration are read by from then on."""
+    found = dict(known)
     index = algebra.lift(one.index)
     changed = True
     while changed:
@@ -50,10 +72,7 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
             if closed is not None:
                 found[number] = closed
                 changed = True
-    open_ = [number for number in range(len(generic)) if number not in found]
-    for number in open_:
-        found[number] = _recurrence(algebra, one, number, generic, initial)
-    return [found[number] for number in range(len(generic))]
+    return found
 
 
 def _closed(
