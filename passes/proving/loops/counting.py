@@ -9,6 +9,7 @@ from functools import reduce
 from onnx import GraphProto
 
 from passes.ir.live import Walk
+from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.proving.loops.closed_forms import State
 from passes.proving.loops.states import Iteration, before, in_closed_form
@@ -42,11 +43,7 @@ def counting(
     """What is known of a loop from the nodes that make whole numbers of whole numbers: the rest of
     the body is evaluated at the numbers of iterations that run."""
     evaluator, algebra = call.evaluator, call.algebra
-    known = {
-        number: _unchanged(initial[number])
-        for number, one in enumerate(form.carried)
-        if one.body_input == one.body_output
-    }
+    known = {number: _unchanged(initial[number]) for number in _kept(form)}
     wanted = [
         one.body_output
         for number, one in enumerate(form.carried)
@@ -94,12 +91,23 @@ def _walk(form: LoopForm, names: Sequence[str]) -> Walk:
 
 def _counts(form: LoopForm, initial: Sequence[Array], names: Sequence[str]) -> bool:
     """Return whether values depend on no states but whole numbers, and those that never change."""
-    read = _walk(form, names).names
+    read, kept = _walk(form, names).names, _kept(form)
     return all(
-        array.dtype in (BOOL, INT64, *SMALL) or one.body_input == one.body_output
-        for one, array in zip(form.carried, initial, strict=True)
+        number in kept or initial[number].dtype in (BOOL, INT64, *SMALL)
+        for number, one in enumerate(form.carried)
         if one.body_input in read
     )
+
+
+def _kept(form: LoopForm) -> set[int]:
+    """The states that each iteration gives back as they are."""
+    same = {one.output[0]: one.input[0] for one in form.body.node if op_of(one) == "Identity"}
+
+    def origin(name: str) -> str:
+        return origin(same[name]) if name in same else name
+
+    states = enumerate(form.carried)
+    return {number for number, one in states if origin(one.body_output) == one.body_input}
 
 
 def body_values(
