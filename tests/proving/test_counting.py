@@ -14,8 +14,8 @@ HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 
 
 def proof(before: str, after: str) -> Proof:
-    models = (Model.load(onnx.parser.parse_model(HEAD + one)) for one in (before, after))
-    return prove(*models, 10.0).proof
+    old, new = (Model.load(onnx.parser.parse_model(HEAD + one)) for one in (before, after))
+    return prove(old, new, 10.0).proof
 
 
 #: The sum of rows, each read by a Slice whose end is written with floats; float32 counts up to

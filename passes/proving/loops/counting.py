@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 from onnx import GraphProto
 
@@ -12,7 +12,7 @@ from passes.ir.live import Walk
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, before, in_closed_form
+from passes.proving.loops.states import Iteration, in_closed_form
 from passes.proving.symbolic_evaluator import Application, SymbolicEvaluator, Values
 from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import Array
@@ -37,7 +37,7 @@ def counting(
     call: Application,
     form: LoopForm,
     initial: Sequence[Array],
-    scanned: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
 ) -> Counting:
     """What is known of a loop from the nodes that make whole numbers of whole numbers: the rest of
@@ -55,7 +55,7 @@ def counting(
     read = [n for n, one in enumerate(form.carried) if one.body_output in wanted]
     index = algebra.variable(limit)
     at = algebra.lift(index)
-    values = body_values(call, form, scanned, limit, at)
+    values = body_values(call, form, rows, limit, at)
     placeholders = {
         number: algebra.placeholder(initial[number].dtype, form.carried[number].body_input)
         for number in read
@@ -79,7 +79,7 @@ def counting(
     known |= {read[number]: state for number, state in found.items()}
     if not is_counted or len(found) < len(read):
         return Counting(known)
-    names = {iteration.placeholders[number]: before(state, at) for number, state in found.items()}
+    names = {iteration.placeholders[number]: partial(state, at) for number, state in found.items()}
     return Counting(known, trip_count(algebra.subst(again, names), index, limit, evaluator))
 
 
@@ -111,15 +111,19 @@ def _kept(form: LoopForm) -> set[int]:
 
 
 def body_values(
-    call: Application, form: LoopForm, scanned: Sequence[Array], limit: Term | None, at: Term
+    call: Application,
+    form: LoopForm,
+    rows: Sequence[Callable[[Term], Array]],
+    limit: Term | None,
+    at: Term,
 ) -> Values:
     """What the body reads in an iteration, but for its states."""
     algebra = call.algebra
     values: Values = {**call.values, **call.evaluator.constants(form.body)}
-    for scan, array in zip(form.scanned, scanned, strict=True):
+    for scan, row in zip(form.scanned, rows, strict=True):
         assert limit is not None
         place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = _slice(array, scan.axis, place)
+        values[scan.body_input] = row(place)
     if form.condition is not None:
         alone = (algebra.one,)
         values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
@@ -127,13 +131,6 @@ def body_values(
             algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
         )
     return values
-
-
-def _slice(array: Array, axis: int, place: Term) -> Array:
-    shape = (*array.shape[:axis], *array.shape[axis + 1 :])
-    return Array(
-        array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
-    )
 
 
 def _unchanged(initial: Array) -> State:
