@@ -404,7 +404,7 @@ class SymbolicEvaluator:
         tensor = constant_tensor(node)
         if tensor is not None:
             return [self.constant(tensor)]
-        attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
+        attributes = attributes_of(node, opsets[""])
         call = Application(self, node, inputs, opsets, attributes, values, owner)
         if self.is_within:
             return self._evaluated(call)
@@ -480,11 +480,11 @@ def _is_of_call(condition: Term) -> bool:
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its version; None where there is none."""
-    schema = defs.get_schema(op_of(node), opset, "")
     found: dict[str, Any] = {}
-    for name, declared in schema.attributes.items():
-        default = declared.default_value
-        found[name] = _value(default) if default.type else None
+    if is_onnx_domain(node.domain):
+        for name, declared in defs.get_schema(op_of(node), opset, "").attributes.items():
+            default = declared.default_value
+            found[name] = _value(default) if default.type else None
     for one in node.attribute:
         if one.ref_attr_name:
             sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"

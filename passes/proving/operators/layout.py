@@ -55,25 +55,21 @@ def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
     old = [axis for axis, size in enumerate(x.shape) if size is not one]
     new = [axis for axis, size in enumerate(shape) if size is not one]
     groups: list[tuple[list[int], list[int]]] = []
-    left, right = 0, 0
-    while left < len(old) or right < len(new):
-        ins, outs = old[left : left + 1], new[right : right + 1]
+    while old or new:
+        ins, outs = old[:1], new[:1]
+        del old[:1], new[:1]
         while True:
             have = algebra.product(x.shape[axis] for axis in ins)
             want = algebra.product(shape[axis] for axis in outs)
             if have is want and ins and outs:
                 break
-            more_out = ins and (not outs or algebra.exact(have, want) is not None)
-            if more_out and right + len(outs) < len(new):
-                outs.append(new[right + len(outs)])
-            elif left + len(ins) < len(old):
-                ins.append(old[left + len(ins)])
-            elif right + len(outs) < len(new):
-                outs.append(new[right + len(outs)])
+            if new and (not old or (ins and (not outs or algebra.exact(have, want) is not None))):
+                outs.append(new.pop(0))
+            elif old:
+                ins.append(old.pop(0))
             else:
                 break
         groups.append((ins, outs))
-        left, right = left + len(ins), right + len(outs)
 
     def get(indices: Sequence[Term]) -> Term:
         at = [algebra.zero] * x.rank
