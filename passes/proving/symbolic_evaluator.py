@@ -419,8 +419,8 @@ class SymbolicEvaluator:
 
     def _symbol(self, name: str, value: Array) -> Array:
         """Any floats of these sizes in place of a value that both models make alike."""
-        if name not in self.calls.symbols or isinstance(value, Unranked):
-            return value
+        if name not in self.calls.symbols or len(self.path) > 1 or isinstance(value, Unranked):
+            return value  # a branch or a function may have values of this name
         if "float" not in value.dtype:
             return value
         return parameter(self.algebra, name, value.dtype, value.shape)

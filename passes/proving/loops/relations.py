@@ -12,7 +12,7 @@ from math import prod
 
 from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import COMMUTE
-from passes.proving.terms.algebra import Algebra
+from passes.proving.loops.closed_forms import unless_kept
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
@@ -147,7 +147,7 @@ class Relations:
             at = self._indices(step, 1, len(dtypes))
             body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
             kept = algebra.applied_to(states[number])(at)
-            condition, plain = _unless_kept(algebra, atom_of(body), kept)
+            condition, plain = unless_kept(algebra, body, kept)
             parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
             if parts.pop((index,), 0) != -1:
                 return None
@@ -414,14 +414,6 @@ def _read(term: Term) -> Term | None:
     """The `st` that a term is, also as a whole number."""
     atom = atom_of(term)
     return atom if atom.op == "st" else None
-
-
-def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
-    """The condition without which a step is `kept`, and what it is where it holds."""
-    if body.op == "ite" and body.args[1] is kept:
-        return algebra.negation(body.args[0]), body.args[2]
-    is_kept = body.op == "ite" and body.args[2] is kept
-    return (body.args[0], body.args[1]) if is_kept else (algebra.true, body)
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:

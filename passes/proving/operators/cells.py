@@ -25,7 +25,7 @@ from passes.operators.cells import (
     functions_of,
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
-from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.loops.states import Iteration, solved
 from passes.proving.operators.elementwise import exact
 from passes.proving.operators.reductions import dot
 from passes.proving.symbolic_evaluator import Application, attributes_of, operator
@@ -243,7 +243,7 @@ def _direction(
     one_step = Iteration(variable, placeholders, steps, [], algebra.true, [], growth)
     found = solved(algebra, one_step, initials)
     variables, term = initials[0].like(lambda at: made(*at)[0]).generic()
-    values = {p: before(state, index) for p, state in zip(placeholders, found, strict=True)}
+    values = {p: partial(state, index) for p, state in zip(placeholders, found, strict=True)}
     resolved = algebra.subst(term, {**values})
 
     def collected(at: Indices) -> Term:
