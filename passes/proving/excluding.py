@@ -55,10 +55,19 @@ def _size(algebra: Algebra, unknown: Unknown) -> Term:
 
 
 def _above(condition: Term) -> Mapping[Unknown, int]:
-    """The largest size at which a condition does not hold, if it holds from a large one on."""
-    sizes, factor, number = _compared(condition)
-    above = condition.op == "ge0" and factor == 1 and len(sizes) == 1 and -number > _LARGE
-    return dict.fromkeys(sizes, -number - 1) if above else {}
+    """The largest size at which a condition does not hold, if it holds from a large one on, or a
+    quotient of the size does."""
+    parts = polynomial(condition.args[0]) if condition.op == "ge0" else {}
+    sizes = [mono for mono in parts if mono]
+    if len(sizes) == 1 and [one.op for one in sizes[0]] == ["idiv"] and parts[sizes[0]] == 1:
+        value, by = map(polynomial, sizes[0][0].args)
+        if [*by] == [()]:  # a quotient is that large from a multiple of the divisor on
+            parts = {**value, (): value.get((), 0) + parts.get((), 0) * by[()]}
+            sizes = [mono for mono in parts if mono]
+    if len(sizes) != 1 or len(sizes[0]) != 1 or sizes[0][0].op != "dim" or parts[sizes[0]] != 1:
+        return {}
+    last = -parts.get((), 0) - 1
+    return {("dim", sizes[0][0].data): last} if last >= _LARGE else {}
 
 
 def _below(condition: Term) -> Mapping[Unknown, int]:

@@ -52,6 +52,23 @@ def test_a_slice_by_a_counter_is_a_row() -> None:
     assert proof(SLICED, SCANNED).sentence() == "proven for T in 0..16777215"
 
 
+def test_an_excluded_quotient_of_a_size_excludes_the_size() -> None:
+    half = {"n = Cast <to = 6> (size)": "half = Div (size, two) n = Cast <to = 6> (half)"}
+    before = changed(
+        SLICED, {**half, "int64[1] axes = {0}": "int64[1] axes = {0}, int64 two = {2}"}
+    )
+    after = """(float[T,3] x) => (float[3] y) <int64 two = {2}, int64[1] axis = {0}> {
+        sizes = Shape <start = 0, end = 1> (x)
+        half = Div (sizes, two)
+        rows = Slice (x, axis, half)
+        zeros = Constant <value = float[3] {0, 0, 0}> ()
+        y = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] row) => (float[3] t) {
+            t = Add (s, row) }> (zeros, rows) }"""
+    assert proof(before, after).sentence() == "proven for T in 0..33554431"
+    third = changed(after, {"{2}": "{3}"})
+    assert "33554431" not in proof(before, third).sentence()
+
+
 def test_a_state_given_back_by_identity_is_read_from_outside() -> None:
     copied = {
         "float[3] t, int32 m,": "float[3] t, int32 same,",
