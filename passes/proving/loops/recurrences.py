@@ -14,6 +14,7 @@ from onnx import GraphProto
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.closed_forms import State
+from passes.proving.loops.counting import Counting, body_values, counting, trip_count
 from passes.proving.loops.states import Iteration, solved
 from passes.proving.symbolic_evaluator import (
     Application,
@@ -22,14 +23,12 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.numbers import MOST_ITERATIONS
-from passes.proving.terms.term import Term, polynomial
+from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of
 
-#: Of how many iterations at most each is a case of its own, where a condition may end them.
-_FEW_TRIPS = 8
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 
@@ -233,8 +232,11 @@ def run(
     """Iterate at most `limit` times, for ever where it is None, while the condition holds; `rows`
     are the scanned ones of an iteration."""
     evaluator, algebra = call.evaluator, call.algebra
+    vacuous = evaluator.is_vacuous
+    evaluator.is_vacuous = vacuous or limit is algebra.zero
     try:
-        one = _iteration(call, form, initial, rows, limit)
+        counted = counting(call, form, initial, rows, limit)
+        one = _iteration(call, form, initial, rows, limit, counted)
     except Fails as error:
         runs = limit is None or evaluator.decide(
             algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
@@ -242,9 +244,10 @@ def run(
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
+    evaluator.is_vacuous = vacuous
     at = algebra.lift(one.index)
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
-    states = solved(algebra, one, sized)
+    states = solved(algebra, one, sized, counted.known)
 
     def resolved(term: Term, index: Term) -> Term:
         values: dict[Term, Term | Callable[[Indices], Term]] = {
@@ -253,7 +256,7 @@ def run(
         }
         return algebra.subst(term, {**values, one.index: index})
 
-    trips = _trips(resolved(one.condition, at), one.index, limit, evaluator)
+    trips = counted.trips or trip_count(resolved(one.condition, at), one.index, limit, evaluator)
     is_open = algebra.number(trips) is None and not trips.free
     if evaluator.original and not evaluator.is_within and is_open:
         algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
@@ -302,34 +305,25 @@ def _iteration(
     initial: Sequence[Array],
     rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
+    counted: Counting,
 ) -> Iteration:
-    """Evaluate the body once, its states placeholders, its number a variable."""
+    """Evaluate the body once, its states placeholders unless they are known, its number a
+    variable."""
     evaluator, algebra = call.evaluator, call.algebra
-    index = algebra.variable(limit)
+    index = algebra.variable(limit if counted.trips is None else counted.trips)
     at = algebra.lift(index)
-    values: Values = dict(call.values)
-    values.update(evaluator.constants(form.body))
+    values = body_values(call, form, rows, limit, at)
     placeholders = [
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    for scan, row in zip(form.scanned, rows, strict=True):
-        assert limit is not None
-        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = row(place)
-    if form.condition is not None:
-        alone = (algebra.one,)
-        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
-        values[form.condition.body_input] = Array(
-            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
-        )
-    vacuous = evaluator.is_vacuous
-    evaluator.is_vacuous = vacuous or limit is algebra.zero
     growth = [(algebra.zero,) * array.rank for array in initial]
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
-        for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
-            values[carried.body_input] = array.like(algebra.applied_to(placeholder))
+        for number, carried in enumerate(form.carried):
+            state = counted.known.get(number)
+            element_of = partial(state, at) if state else algebra.applied_to(placeholders[number])
+            values[carried.body_input] = begins[number].like(element_of)
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
@@ -340,14 +334,13 @@ def _iteration(
             grown = [_more(*one) for one in zip(more, states, strict=True)]
             grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
             if not grows:
-                for carried, before, after in zip(form.carried, more, states, strict=True):
-                    _kept(evaluator, form.kind, before, after, carried.body_input)
+                for carried, old, new in zip(form.carried, more, states, strict=True):
+                    _kept(evaluator, form.kind, old, new, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
         growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
-    evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
@@ -416,47 +409,3 @@ def _slice(array: Array, axis: int, place: Term) -> Array:
     return Array(
         array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
     )
-
-
-def _trips(condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator) -> Term:
-    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
-    another one."""
-    algebra = evaluator.algebra
-    if condition is algebra.true:
-        if limit is None:
-            raise evaluator.cannot("condition", "nothing ends the loop")
-        return limit
-    closed = _counted(condition, index, evaluator)
-    if closed is not None:
-        return closed if limit is None else algebra.least(closed, limit)
-    count = None if limit is None else algebra.number(limit)
-    if count is not None and count <= _FEW_TRIPS:
-        for number in range(count - 1):
-            again = algebra.subst(condition, {index: algebra.whole(number)})
-            if again.free:
-                break
-            if not evaluator.decide(again, "another iteration follows"):
-                return algebra.whole(number + 1)
-        else:
-            return algebra.whole(count)
-    head = algebra.terms.make("without") if limit is None else limit
-    trips = algebra.trips(head, algebra.close([index], condition))
-    if limit is None or (count is not None and count > MOST_ITERATIONS):
-        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
-        evaluator.require(ends, "the loop ends")
-    return trips
-
-
-def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
-    it, and one."""
-    algebra = evaluator.algebra
-    if condition.op != "ge0":
-        return algebra.one if condition is algebra.false else None
-    parts = dict(polynomial(condition.args[0]))
-    slope = -parts.pop((index,), 0)
-    rest = algebra.sum(parts)
-    if slope <= 0 or rest.free & {index.uid}:
-        return None
-    last = algebra.idiv(rest, algebra.whole(slope))
-    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))

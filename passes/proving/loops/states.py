@@ -3,9 +3,10 @@ that they depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from passes.proving.loops.closed_forms import State, Step, closed_form
 from passes.proving.symbolic_evaluator import Reason
@@ -28,10 +29,31 @@ class Iteration:
     growth: list[tuple[Term, ...]]
 
 
-def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[State]:
+def solved(
+    algebra: Algebra,
+    one: Iteration,
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> list[State]:
     """Every state in closed form, or as a recurrence of those that it depends on."""
-    found: dict[int, State] = {}
     generic = [array.generic() for array in one.states]
+    found = in_closed_form(algebra, one, generic, initial, known)
+    open_ = [number for number in range(len(generic)) if number not in found]
+    for number in open_:
+        found[number] = _recurrence(algebra, one, number, generic, initial)
+    return [found[number] for number in range(len(generic))]
+
+
+def in_closed_form(
+    algebra: Algebra,
+    one: Iteration,
+    generic: list[tuple[list[Term], Term]],
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> dict[int, State]:
+    """The states that have a closed form, and the known ones, which `generic` elements after the
+    iteration are read by from then on."""
+    found = dict(known)
     index = algebra.lift(one.index)
     inner = frozenset(placeholder.uid for placeholder in one.placeholders)
     changed = True
@@ -43,26 +65,14 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
             values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
             step = algebra.subst(step, values)
             generic[number] = (variables, step)
-            placeholder, growth = one.placeholders[number], one.growth[number]
+            own = one.placeholders[number], inner, variables, step
             closed = closed_form(
-                Step(
-                    algebra,
-                    one.index,
-                    placeholder,
-                    inner,
-                    variables,
-                    step,
-                    initial[number],
-                    growth,
-                )
+                Step(algebra, one.index, *own, initial[number], one.growth[number])
             )
             if closed is not None:
                 found[number] = closed
                 changed = True
-    open_ = [number for number in range(len(generic)) if number not in found]
-    for number in open_:
-        found[number] = _recurrence(algebra, one, number, generic, initial)
-    return [found[number] for number in range(len(generic))]
+    return found
 
 
 def _recurrence(

@@ -1,10 +1,11 @@
 """Elements of constants: the same wherever the part that is read holds the same numbers, whatever
-the tensor it is cut out of."""
+the tensor it is cut out of and the order of its axes."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from hashlib import sha256
+from itertools import permutations
 from math import prod
 from typing import Any
 
@@ -15,8 +16,9 @@ from passes.proving.terms.conditions import Conditions
 from passes.proving.terms.numbers import BOOL, INT64
 from passes.proving.terms.term import Term, polynomial
 
-#: Of how many elements a part is cut out.
+#: Of how many elements a part is cut out, and of how many axes the order is chosen.
 _MOST_CUT = 1 << 14
+_MOST_AXES = 3
 
 
 class Constants(Conditions):
@@ -71,6 +73,8 @@ class Constants(Conditions):
             value, indices = self._cut(value, list(indices))
         if value.size and _is_alike(value):
             return self.literal(dtype, value.ravel()[0])
+        if value.size <= _MOST_CUT and 1 < value.ndim <= _MOST_AXES:
+            value, indices = _in_order(value, indices)
         return self.terms.make("elem", ("constant", self.constant(value), dtype), indices)
 
     def _cut(
@@ -137,6 +141,20 @@ def _step(value: npt.NDArray[Any]) -> int | None:
     step = second - first
     even = last == first + step * (value.size - 1) and (steps == steps[0]).all()
     return step if even else None
+
+
+def _in_order(
+    value: npt.NDArray[Any], indices: Sequence[Term]
+) -> tuple[npt.NDArray[Any], list[Term]]:
+    """The axes in an order that the numbers alone decide."""
+    found = []
+    for order in permutations(range(value.ndim)):
+        moved = np.ascontiguousarray(value.transpose(order))
+        at = [indices[axis] for axis in order]
+        key = (moved.shape, moved.tobytes(), [(one.order, one.uid) for one in at])
+        found.append((key, moved, at))
+    _, moved, at = min(found, key=lambda one: one[0])
+    return moved, at
 
 
 def digest(value: npt.NDArray[Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from math import ceil, floor
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from passes.proving.terms.numbers import INT64, LONGEST, SMALL
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial
 
 #: Up to which magnitude all whole numbers are floats of a type.
-_EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
+EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
 
 
 class Extremes(Constants):
@@ -124,7 +125,7 @@ class Extremes(Constants):
         one of others."""
         left, right = (self._whole_number(dtype, one) for one in args)
         if left is None or right is None:
-            return None
+            return self._against_constant(op, dtype, args)
         difference = self.sub(right, left)
         if op == "Equal":
             return self.eq0(difference)
@@ -132,15 +133,55 @@ class Extremes(Constants):
 
     def _whole_number(self, dtype: str, element: Term) -> Term | None:
         """The whole number that an element is for certain."""
-        if dtype not in _EXACT_UP_TO:
+        if dtype not in EXACT_UP_TO:
             return element if element.op == "poly" else self.wide(dtype, element)
-        source = element.parts[1][0] if element.op == "ew" and element.parts[0] == "Cast" else ""
-        found = self.wide(source, element.args[0]) if source in (INT64, *SMALL) else None
-        if found is None:
-            value = _float(element, dtype)
-            found = self.whole(int(value)) if value is not None and value.is_integer() else None
-        most = _EXACT_UP_TO[dtype]
+        found = self._before_cast(dtype, element)
+        most = EXACT_UP_TO[dtype]
         return found if found is not None and self._is_within(found, -most, most) else None
+
+    def _before_cast(self, dtype: str, element: Term) -> Term | None:
+        """The whole number of which an element is the float, maybe a rounded one."""
+        value = _float(element, dtype)
+        if value is None:
+            return self._cast_from(element)
+        return self.whole(int(value)) if value.is_integer() else None
+
+    def _extreme_float(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """The one of two whole numbers, cast to floats, that is their Max or Min: to round keeps
+        the order; None if it is unknown, or is a 0 of unknown sign."""
+        left, right = (self._before_cast(dtype, one) for one in args)
+        if (
+            left is None
+            or right is None
+            or "-0.0" in [one.parts[-1] for one in args if one.op == "const"]
+        ):
+            return None
+        ahead = self.sub(left, right) if op == "Max" else self.sub(right, left)
+        if self.is_not_negative(ahead):
+            return args[0]
+        return args[1] if self.is_not_negative(self.scaled(ahead, -1)) else None
+
+    def _cast_from(self, element: Term) -> Term | None:
+        """The whole number that is cast to an element."""
+        source = element.parts[1][0] if element.op == "ew" and element.parts[0] == "Cast" else ""
+        return self.wide(source, element.args[0]) if source in (INT64, *SMALL) else None
+
+    def _against_constant(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
+        order, and numbers of few bits."""
+        for place, one in enumerate(args):
+            bound = _float(one, dtype) if dtype in EXACT_UP_TO else None
+            number = None if bound is None else self._cast_from(args[1 - place])
+            if number is None or bound is None or not abs(bound) < EXACT_UP_TO[dtype] / 2:
+                continue
+            if op == "Equal":
+                is_it = self.eq0(self.sub(number, self.whole(int(bound))))
+                return is_it if bound.is_integer() else self.false
+            # either bound < number, or not number <= bound
+            least = floor(bound) + 1 if (op == "Less") == (place == 0) else ceil(bound)
+            above = self.ge0(self.sub(number, self.whole(least)))
+            return self.negation(above) if place else above
+        return None
 
     def _narrow(self, dtype: str, value: Term) -> Term | None:
         """An int64 as an element of a smaller type: a known number, or what was of that type."""
