@@ -11,6 +11,7 @@ import onnx
 from onnx import ModelProto
 
 from passes.errors import PassesError
+from passes.ir.model import Model
 from passes.ir.protos import copied
 from tests.instruments.soak.commands import Command
 
@@ -35,7 +36,7 @@ def golden(draw: random.Random) -> Iterator[Source]:
     paths = sorted(_GOLDEN.glob("*/*.after.onnxtxt"))
     while True:
         path = draw.choice(paths)
-        outcome = onnx.load(path)
+        outcome = Model.load(path).proto
         name = f"{path.parent.name}/{path.name.removesuffix('.after.onnxtxt')}"
         yield Source(name, outcome, outcome)
 
