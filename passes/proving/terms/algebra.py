@@ -198,9 +198,9 @@ class Algebra(Extremes):
         self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
         some = polynomial(self.sub(own, self.one))
         runs = limit.op != "poly" or self.is_positive(limit)
-        if runs and not atom.free and some not in self._facts:
-            self._facts.append(some)
-            self._proven.clear()
+        if runs and not atom.free and some not in self._here.facts:
+            self._here.facts.append(some)
+            self._here.proven.clear()
         return self.add(sure, self.lift(atom))
 
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
@@ -217,6 +217,8 @@ class Algebra(Extremes):
         folded = self._folded(op, attributes, dtype, args)
         if folded is None and dtype == BOOL and op in ("Less", "LessOrEqual", "Equal"):
             folded = self.compared(op, str(attributes), args)
+        if folded is None and op in ("Max", "Min") and dtype in _EXACT and len(args) == 2:
+            folded = self._extreme_float(op, dtype, args)
         if folded is not None:
             return folded
         if op in COMMUTE:
@@ -270,10 +272,11 @@ class Algebra(Extremes):
                 return self.literal(dtype, np.dtype(dtype).type(known))
             if first in (self.true, self.false) and dtype in _EXACT:
                 return self.literal(dtype, np.dtype(dtype).type(first is self.true))
-            if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
-                if abs(value) <= 1 << 53:
-                    return self.whole(int(value))
+            if first.op == "const" and source in _EXACT and dtype in (INT64, *SMALL):
+                value = float(np.frombuffer(bytes.fromhex(first.parts[1]), source)[0])
+                low, high = SMALL.get(dtype, (-1 << 53, 1 << 53))
+                if low <= value <= high:
+                    return self.literal(dtype, np.dtype(dtype).type(value))
             if dtype == INT64 and source in SMALL:
                 return self.wide(source, first)
             if source == INT64 and dtype in SMALL:
@@ -317,10 +320,6 @@ class Algebra(Extremes):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
-        if data == ("ReduceSum", INT64) and len(sizes) == 1:
-            counted = self._count_up_to(sizes[0], body)
-            if counted is not None:
-                return counted
         if any(size is self.zero for size in sizes):  # what it is of nothing
             body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):
@@ -361,12 +360,12 @@ class Algebra(Extremes):
         if not iteration:
             return recurrence.args[0]
         key = recurrence, iteration
-        if key not in self._states:
+        if key not in self._here.states:
             variables = [self.variable() for _ in range(rank)]
             at = tuple(map(self.lift, variables))
             made = self.step_of(recurrence, self.whole(iteration - 1), at)
-            self._states[key] = self.close(variables, made)
-        return self._states[key]
+            self._here.states[key] = self.close(variables, made)
+        return self._here.states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence after an iteration."""
