@@ -189,6 +189,8 @@ MEANINGS = {
     "stated.name": "A size, or an input that is a trip count.",
     "stated.first": "Its first value.",
     "stated.last": "Its last value.",
+    "scope.bounds": "The bound on the difference of each output, by name, of a proof up to rounding.",
+    "scope.ranges": "The ranges of inputs for which it holds: name, least and largest element.",
     "scope.regrouped": "Whether a symbolic proof holds up to the order of sums only.",
     "draws.shapes": "The shape of each input.",
     "draws.elements": "The elements of inputs that are not left open.",
