@@ -163,8 +163,10 @@ class Table:
         for one in found:
             kinds.setdefault(f"`{one.command}`", Counter())[one.kind] += 1
         kinds["**all**"] = sum(kinds.values(), Counter())
-        heads = "pairs | all sizes | stated sizes | up to summation | not | why not"
-        lines = [f"| {self.title} | {heads} |\n", "|---" * 7 + "|\n"]
+        heads = (
+            "pairs | all sizes | stated sizes | up to summation | up to rounding | not | why not"
+        )
+        lines = [f"| {self.title} | {heads} |\n", "|---" * 8 + "|\n"]
         return "".join([*lines, *(_row(*one) for one in kinds.items())])
 
     def rows(self) -> dict[str, str]:

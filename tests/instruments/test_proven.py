@@ -58,7 +58,7 @@ def test_the_table_counts_scopes_by_command_and_obstacles_by_operator() -> None:
 
 def test_the_page_has_a_row_for_every_command() -> None:
     told = {
-        name: list(map(int, line.split("|")[2:7])) for name, line in OF_EXPORTERS.rows().items()
+        name: list(map(int, line.split("|")[2:8])) for name, line in OF_EXPORTERS.rows().items()
     }
     assert list(told) == list(proven.COMMANDS)
     assert all(pairs == sum(others) for pairs, *others in told.values())
