@@ -9,6 +9,7 @@ from functools import cache, partial, reduce
 import numpy as np
 from onnx import defs, helper
 
+from passes.operators.activations import Function, OpenActivations, functions_of
 from passes.operators.cells import (
     DIRECTIONS,
     INITIAL_C,
@@ -16,13 +17,10 @@ from passes.operators.cells import (
     LENGTHS,
     RECURRENT,
     B,
-    Function,
-    OpenActivations,
     P,
     R,
     W,
     X,
-    functions_of,
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
 from passes.proving.loops.states import Iteration, solved

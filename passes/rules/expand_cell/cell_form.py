@@ -11,14 +11,12 @@ from passes.ir.attributes import attribute, has, has_references, number, text
 from passes.ir.operators import op_of
 from passes.ir.places import CONTRIB
 from passes.ir.versions import HAS_THRESHOLDED_RELU, SCAN_HAS_AXES
+from passes.operators.activations import Function, OpenActivations, functions_of
 from passes.operators.cells import (
     DIRECTIONS,
     RECURRENT,
     Cell,
     CellInputs,
-    Function,
-    OpenActivations,
-    functions_of,
 )
 from passes.rule import Site
 from passes.types.value_types import FLOATS, Dim, dims_of, elem_type_of

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from passes.ir.constants import Constants
 from passes.ir.versions import CLIP_HAS_INPUTS
-from passes.operators.cells import Function
+from passes.operators.activations import Function
 from passes.rule import Site
 from passes.rules.expand_cell.cell_form import CellForm
 from passes.writing import spelling
