@@ -21,7 +21,7 @@ from passes.proving.asked import CannotCertify
 from passes.proving.certificates import certificate
 from passes.proving.certificates.certificate import BadCertificate, Certificate, digest
 from passes.proving.certificates.guide import Choices, DoesNotHold
-from passes.proving.pair import Pair
+from passes.proving.pair import NoPair, Pair
 from passes.proving.prover import attempt
 from passes.proving.terms.algebra import Manner
 from passes.reports.json_values import schema_of
@@ -45,7 +45,10 @@ SAMPLE = (
 def certified(before: Path) -> str | None:
     """The certificate of a golden pair as text, if it is proven for all sizes."""
     pair = sides(before)
-    found = attempt(Pair.of(*pair), 20)
+    try:
+        found = attempt(Pair.of(*pair), 20)
+    except NoPair:
+        return None
     if not found.proof.is_proven:
         return None
     return Certificate.of(*pair, found.proof, found.choices, 20).to_json()
