@@ -18,8 +18,7 @@ UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.
 #: Those that broadcast numbers and have one rule; a new operator may fail in its own way.
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
-#: Operators whose operands may change places without another bit, NaN aside.
-COMMUTE = where(lambda row: row.commutes)
+_COMMUTE = where(lambda row: row.commutes)
 #: What every machine computes of floats to the same bits.
 EXACT_OPERATORS = {
     op: function
@@ -44,6 +43,12 @@ LOSSLESS = {
     ("int16", "int32"),
     ("uint16", "int32"),
 }
+
+
+def commutes(op: str, dtype: str) -> bool:
+    """Return whether operands may change places without another bit, NaN aside; of floats, Max and
+    Min take the first or the second zero."""
+    return op in _COMMUTE or (op in ("Max", "Min") and "float" not in dtype)
 
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:

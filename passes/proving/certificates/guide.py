@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import ClassVar, Literal
 
 from passes.errors import NOT_PRODUCED, PassesError
-from passes.proving.families import COMMUTE
+from passes.proving.families import commutes
 from passes.proving.terms.algebra import Algebra, Manner
 from passes.proving.terms.term import LEAVES, Term, formula
 
@@ -68,8 +68,7 @@ class Digests:
 
 
 def _is_unordered(term: Term) -> bool:
-    operator = term.data[0] if term.op == "ew" and isinstance(term.data, tuple) else None
-    return term.op in _UNORDERED or operator in COMMUTE
+    return term.op in _UNORDERED or (term.op == "ew" and commutes(term.parts[0], term.parts[2]))
 
 
 def _written(term: Term, parts: list[bytes], numbers: Mapping[int, int]) -> bytes:

@@ -16,7 +16,6 @@ from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
-    NotShown,
     TermTable,
     Wanted,
     is_number,
@@ -24,6 +23,9 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.proving.terms.algebra import Contradiction
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import OutOfTime, Term
 from passes.reports.proof import Draw
 from passes.types import signature
 from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
@@ -53,7 +55,7 @@ _MOST_PATHS, MOST_DECISIONS = 128, 6
 _DRAWS = 3
 
 
-class Unequal(NotShown):
+class Unequal(NotProvable):
     """The models differ in more than elements: in sizes or types, or the new one alone fails."""
 
 
@@ -85,6 +87,7 @@ class PairAtSizes:
     ) -> None:
         self._models, self._end, self._keep = (before, after), end, keep
         self._terms = TermTable()
+        self._terms.algebra.terms.end = end
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
@@ -93,20 +96,21 @@ class PairAtSizes:
         """Compare both models at all sizes that are drawn.
 
         Raises:
-            NotShown: they differ in more than elements, or cannot be compared.
+            NotProvable: they differ in more than elements, or cannot be compared.
         """
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 return self._run()
-            except TookTooLong as error:
-                raise NotShown("budget", "the time is used up") from error
+            except (TookTooLong, OutOfTime) as error:
+                used_up = str(error) if isinstance(error, OutOfTime) else ""
+                raise NotProvable("budget", used_up or "the time is used up") from error
             except CannotRun as error:
-                raise NotShown("operator", str(error)) from error
+                raise NotProvable("operator", str(error)) from error
             except CannotDraw as error:
-                raise NotShown("input", str(error)) from error
+                raise NotProvable("input", str(error)) from error
             except RecursionError as error:
-                raise NotShown("budget", "terms are nested too deeply") from error
+                raise NotProvable("budget", "terms are nested too deeply") from error
 
     def _run(self) -> Found:
         """Compare at all sizes, anew whenever more inputs have to be drawn."""
@@ -118,12 +122,12 @@ class PairAtSizes:
                     self._at_all_sizes(taught)
             except Wanted as error:
                 if error.names <= self.wanted:
-                    raise NotShown("decision", f"{min(error.names)!r} decides a size") from error
+                    raise NotProvable("decision", f"{min(error.names)!r} decides a size") from error
                 self.wanted |= error.names
                 self.found = Found(self._terms)
                 continue
             if not self.found.draws:
-                raise NotShown("draws", "the original answers at no sizes that were drawn")
+                raise NotProvable("draws", "the original answers at no sizes that were drawn")
             return self.found
 
     def _at_all_sizes(self, drawer: Drawer) -> None:
@@ -143,26 +147,27 @@ class PairAtSizes:
         if draw in self.found.draws:
             return True
         runs = self.found.runs
-        pending: list[dict[int, bool]] = [{}]
+        pending: list[dict[Term, bool]] = [{}]
         for _ in range(_MOST_PATHS):
-            decided = self._terms.decided = pending.pop()
+            decided = pending.pop()
             try:
+                self._terms.decide(decided)
                 self._compare(self.fed(feeds))
             except Fork as fork:
                 if len(decided) == MOST_DECISIONS:
                     self.found.is_cut = True
                 else:
                     pending += [{**decided, fork.term: holds} for holds in (False, True)]
+            except Contradiction:
+                pass
             except _LeftOut:
                 return False
             except Unequal as error:
-                raise Unequal(error.code, f"{error}; at {draw}") from error
-            finally:
-                self._terms.decided = {}
+                raise Unequal(error.code, f"{error.detail}; at {draw}") from error
             if not pending:
                 break
         else:
-            raise NotShown("budget", f"more than {_MOST_PATHS} paths")
+            raise NotProvable("budget", f"more than {_MOST_PATHS} paths")
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
@@ -239,13 +244,11 @@ class PairAtSizes:
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
             return [self._input(name, one, (*place, index)) for index, one in enumerate(value)]
-        if value is None or (name in self.wanted and not is_number(value.dtype)):
+        if value is None or (name in self.wanted and not is_number(name_of(value.dtype))):
             lifted: Value = self._terms.lift(value)
             return lifted
-        made = [
-            self._terms.make("input", (name, (*place, *index)), (), name_of(value.dtype))
-            for index in np.ndindex(value.shape)
-        ]
+        dtype = name_of(value.dtype)
+        made = [self._terms.input(name, dtype, (*place, *at)) for at in np.ndindex(value.shape)]
         return wrap(np.reshape(made, value.shape), value.dtype)
 
 
@@ -360,7 +363,7 @@ class TermMachine(Machine):
         """The elements of an array, if they are constants.
 
         Raises:
-            Fork, Wanted, NotShown: as `TermTable.concrete`.
+            Fork, Wanted, NotProvable: as `TermTable.concrete`.
         """
         elements: Array = self.terms.concrete(array)
         return elements

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from passes.proving.drawn.symbols import NumberedTerm, TermTable, is_number
+from passes.proving.drawn.symbols import TermTable, is_number, name_of
+from passes.proving.terms.algebra import INT64
+from passes.proving.terms.term import Term, atom_of, subterms
 
 _BITS = 120
 #: There are more than 2 to the power of this many primes of so many bits, by the theorem.
@@ -29,7 +31,8 @@ _DOUBLE = 2200
 _WITNESSES = 40
 #: Operators that give the largest or the least of any number of operands, in any order, and of
 #: elements, where there is such a reduction: no column tells this.
-_OF_SETS = {kind + op: op for op in ("Max", "Min", "And", "Or") for kind in ("", "Reduce")}
+_OF_SETS = {"max": "Max", "min": "Min", "and": "And", "or": "Or"}
+_OF_SETS |= {kind + op: op for op in _OF_SETS.values() for kind in ("", "Reduce")}
 
 #: What tells a residue from others.
 _Key = tuple[int, int, bool]
@@ -67,13 +70,14 @@ class Field:
         self._sets: dict[int, frozenset[_Key]] = {}
         self._hashed: set[bytes] = set()
 
-    def differing(self, pairs: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    def differing(self, numbers: Sequence[tuple[int, int]]) -> tuple[Term, Term] | None:
         """The first pair of terms that are not equal up to the order of sums, None if all are."""
-        for one in self._terms.below([number for pair in pairs for number in pair]):
-            self._known[one] = self._residue(one)
-        return next(
-            (pair for pair in pairs if self._known[pair[0]].key != self._known[pair[1]].key), None
-        )
+        pairs = [(self._terms.all[one], self._terms.all[other]) for one, other in numbers]
+        every = subterms(*(term for pair in pairs for term in pair))
+        for term in sorted(every, key=lambda one: one.uid):  # parts first
+            self._known[term.uid] = self._residue(term)
+        keys = {uid: residue.key for uid, residue in self._known.items()}
+        return next((pair for pair in pairs if keys[pair[0].uid] != keys[pair[1].uid]), None)
 
     def bits(self, elements: int) -> int:
         """The k of a probability below 2^-k that terms are equal here that are not, for this many
@@ -87,30 +91,33 @@ class Field:
         compared = elements + len(self._hashed) ** 2
         return math.floor(-math.log2(max(compared, 1) * chance))
 
-    def _residue(self, number: int) -> Residue:
-        term = self._terms.all[number]
-        if self._terms.is_constant(number):
-            found = self._constant(self._terms.value(number))
-            return found or self._token(("constant", term.data, term.dtype), [])
-        args = [self._known[one] for one in term.args]
-        if term.op == "input":
-            return self._token((term.op, term.data), [])
-        if term.op in _OF_SETS:
-            return self._of_set(number, term)
-        is_exact = term.op in _POLYNOMIALS and term.dtype != "bool"
-        if is_exact and (term.op not in _OF_FLOATS or "float" in term.dtype):
-            found = _POLYNOMIALS[term.op](self, args)
-            has_zero = found.has_zero or (term.op in _FROM_ZERO and bool(args))
-            return replace(found, has_zero=has_zero and "float" in term.dtype)
-        if term.op in ("Div", "Reciprocal") and "float" in term.dtype:
-            return self._quotient(term, args)
-        return self._token((term.op, term.data, term.dtype), args)
+    def _residue(self, term: Term) -> Residue:
+        if self._terms.is_constant(term.uid):
+            found = self._constant(self._terms.value(term.uid))
+            return found or self._token(("constant", term.data), [])
+        args = [self._known[one.uid] for one in term.args]
+        if term.op == "poly":
+            factors = [Residue(one % self._prime, abs(one), 0) for one in term.parts]
+            return self.total([self.product(pair) for pair in zip(factors, args, strict=True)])
+        if term.op == "mono":
+            return self.product(args)
+        op, data, dtype = _operator(term)
+        if op in _OF_SETS:
+            return self._of_set(op, dtype, term)
+        is_exact = op in _POLYNOMIALS and dtype != "bool"
+        if is_exact and (op not in _OF_FLOATS or "float" in dtype):
+            found = _POLYNOMIALS[op](self, args)
+            has_zero = found.has_zero or (op in _FROM_ZERO and bool(args))
+            return replace(found, has_zero=has_zero and "float" in dtype)
+        if op in ("Div", "Reciprocal") and "float" in dtype:
+            return self._quotient(op, dtype, args)
+        return self._token((op, data, dtype), args)
 
     def _constant(self, value: Any) -> Residue | None:
         """The residues of a number, exactly."""
         if isinstance(value, str) or value.dtype.kind in "bc":
             return None
-        if not is_number(value.dtype):
+        if not is_number(name_of(value.dtype)):
             whole = int(value)
             return Residue(whole % self._prime, abs(whole) % self._prime, 0)
         if not math.isfinite(float(value)):
@@ -131,20 +138,19 @@ class Field:
         value, size = (int.from_bytes(half) % self._prime for half in (digest[:24], digest[24:]))
         return Residue(value, size, 1)
 
-    def _of_set(self, number: int, term: NumberedTerm) -> Residue:
+    def _of_set(self, op: str, dtype: str, term: Term) -> Residue:
         """The largest of some, the least, or whether all or any hold: no order, none twice."""
-        op = _OF_SETS[term.op]
         members: set[_Key] = set()
-        for one in term.args:
-            inner = self._sets.get(one)
-            same = inner is not None and _OF_SETS[self._terms.all[one].op] == op
-            members |= inner if same and inner is not None else {self._known[one].key}
-        self._sets[number] = frozenset(members)
+        for one in map(atom_of, term.args):
+            inner = self._sets.get(one.uid)
+            same = inner is not None and _OF_SETS[_operator(one)[0]] == _OF_SETS[op]
+            members |= inner if same and inner is not None else {self._known[one.uid].key}
+        self._sets[term.uid] = frozenset(members)
         if len(term.args) == 1:
-            return self._known[term.args[0]]
-        return self._token((op, term.dtype, sorted(members)), [])
+            return self._known[term.args[0].uid]
+        return self._token((_OF_SETS[op], dtype, sorted(members)), [])
 
-    def _quotient(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
+    def _quotient(self, op: str, dtype: str, args: Sequence[Residue]) -> Residue:
         """A product with what is one over the divisor: a number, or a function of it."""
         below = args[-1]
         if not below.degree and below.value:
@@ -152,8 +158,8 @@ class Field:
                 pow(below.value, -1, self._prime), pow(below.size, -1, self._prime), 0
             )
         else:
-            inverse = self._token(("Reciprocal", term.dtype), [below])
-        return inverse if term.op == "Reciprocal" else self.product([args[0], inverse])
+            inverse = self._token(("Reciprocal", dtype), [below])
+        return inverse if op == "Reciprocal" else self.product([args[0], inverse])
 
     def total(self, args: Sequence[Residue], signs: Sequence[int] = ()) -> Residue:
         """The sum of residues, with signs."""
@@ -180,6 +186,13 @@ class Field:
         """The mean of residues."""
         inverse = pow(len(args), -1, self._prime) if args else 0
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
+
+
+def _operator(term: Term) -> tuple[str, object, str]:
+    """The operator of a term, wherever it is computed, its attributes and the dtype it gives."""
+    if term.op == "ew":
+        return term.parts[:3]
+    return term.op, term.data, INT64 if term.op in ("max", "min") else ""
 
 
 #: How residues of operands make that of a result.

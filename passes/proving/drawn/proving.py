@@ -11,8 +11,9 @@ from passes.ir.model import Model
 from passes.proving.assumptions import AT_SIZES, REORDERED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
-from passes.proving.drawn.symbols import NotShown
 from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import difference
 from passes.reports.proof import Proof, Scope
 from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
@@ -56,9 +57,9 @@ def prove_at_sizes(
     try:
         found = PairAtSizes(before, after, monotonic() + budget, keep).run()
     except Unequal as error:
-        return Proof("unproven", error.code, str(error))
-    except NotShown as error:
-        return Proof("not-provable", error.code, str(error))
+        return Proof("unproven", error.code, error.detail)
+    except NotProvable as error:
+        return Proof("not-provable", error.code, error.detail)
     decisions = MOST_DECISIONS if found.is_cut else 0
     scope = Scope("terms", tuple(found.draws), decisions)
     if not found.differing:
@@ -81,7 +82,7 @@ def _regrouped(
     field = Field(found.terms)
     unlike = field.differing(found.differing)
     if unlike is not None:
-        one, other = map(found.terms.written, unlike)
+        one, other, _ = difference(*unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
     before, after = models
     executed = verify(

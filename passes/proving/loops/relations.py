@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 
 from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
-from passes.proving.families import COMMUTE
+from passes.proving.families import commutes
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
@@ -386,8 +386,8 @@ class Relations:
             return True
         if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
             return self._elements_alike(left.args[:-1], *pairs[-1])
-        commutes = left.op == "ew" and left.parts[0] in COMMUTE
-        if not commutes and left.op != "pair":  # the factors of a sum of products
+        in_any_order = left.op == "ew" and commutes(left.parts[0], left.parts[2])
+        if not in_any_order and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
 

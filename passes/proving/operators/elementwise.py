@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
+from passes.operators.comparisons import COMPARISONS, LOGIC
 from passes.operators.table import TRAITS
 from passes.proving.families import (
     ARITHMETIC,
@@ -16,7 +16,6 @@ from passes.proving.families import (
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices
-from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
@@ -209,24 +208,9 @@ def comparison(call: Application) -> list[Array]:
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
     algebra, op = call.algebra, call.op
-    if ">" in COMPARISONS[op]:
-        left, right, op = right, left, SWAPPED[op]
-
-    def element(at: list[Term]) -> Term:
-        wide = [algebra.wide(left.dtype, one) for one in at] if left.dtype in SMALL else at
-        if left.dtype == INT64 or None not in wide:
-            at = [one for one in wide if one is not None]
-        if at[0].op == at[1].op == "poly":
-            difference = algebra.sub(at[1], at[0])
-            if op == "Equal":
-                return algebra.eq0(difference)
-            low = difference if op == "LessOrEqual" else algebra.sub(difference, algebra.one)
-            return algebra.ge0(low)
-        if left.dtype == BOOL:
-            return algebra.any((algebra.all(at), algebra.all(algebra.negation(one) for one in at)))
-        return algebra.elementwise(op, left.dtype, BOOL, at)
-
-    return elementwise(call, [left, right], BOOL, element)
+    return elementwise(
+        call, [left, right], BOOL, lambda at: algebra.by_element(op, (), BOOL, at, left.dtype)
+    )
 
 
 @operator(*LOGIC)
@@ -235,17 +219,7 @@ def logic(call: Application) -> list[Array]:
     algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
         raise call.cannot("type", f"an operand of {op} is no bool")
-
-    def element(at: list[Term]) -> Term:
-        if op == "Not":
-            return algebra.negation(at[0])
-        if op == "Xor":
-            one, other = at
-            left = algebra.all((one, algebra.negation(other)))
-            return algebra.any((left, algebra.all((algebra.negation(one), other))))
-        return algebra.all(at) if op == "And" else algebra.any(at)
-
-    return elementwise(call, arrays, BOOL, element)
+    return elementwise(call, arrays, BOOL, lambda at: algebra.by_element(op, (), BOOL, at, BOOL))
 
 
 @operator("IsNaN", "IsInf")
@@ -275,19 +249,9 @@ def cast(call: Application) -> list[Array]:
         raise call.cannot("operator", "a number that is read from a string is not modelled")
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
-
-    def element(value: Term) -> Term:
-        if dtype == x.dtype:
-            return value
-        if x.dtype == BOOL and dtype == INT64:
-            return algebra.ite(value, algebra.one, algebra.zero)
-        if x.dtype == INT64 and dtype == BOOL:
-            return algebra.negation(algebra.eq0(value))
-        return algebra.elementwise("Cast", (x.dtype, how), dtype, [value])
-
     if x.dtype == INT64 and dtype == BOOL:
         call.evaluator.whole_numbers(x)
-    return [x.like(lambda at: element(x.at(at)), dtype)]
+    return [x.like(lambda at: algebra.by_element("Cast", how, dtype, [x.at(at)], x.dtype), dtype)]
 
 
 @operator("Clip")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from passes.proving.families import COMMUTE, EXACT_OPERATORS, LOSSLESS
+from passes.operators.comparisons import COMPARISONS, SWAPPED
+from passes.proving.families import EXACT_OPERATORS, LOSSLESS, commutes
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.extremes import Extremes
 from passes.proving.terms.numbers import (
@@ -159,7 +160,8 @@ class Algebra(Extremes):
             case "ew" | "elem":
                 assert isinstance(term.data, tuple)
                 if term.op == "ew":
-                    return self.elementwise(term.data[0], term.data[1], term.data[2], args)
+                    op, attributes, dtype, *within = term.data
+                    return self.elementwise(op, attributes, dtype, args, *within)
                 if term.data[0] == "constant":
                     return self.element(term.data[1], term.data[-1], args)
                 return self.opaque(term.data[-1], "elem", term.data, args)
@@ -201,8 +203,48 @@ class Algebra(Extremes):
             self._proven.clear()
         return self.add(sure, self.lift(atom))
 
-    def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
-        """An operator by element."""
+    def by_element(
+        self, op: str, attributes: Hashable, dtype: str, args: Sequence[Term], source: str
+    ) -> Term:
+        """Any operator of operands of the type `source`: those of bools are formulas, comparisons
+        of whole numbers the sign of a difference. An int64 is the number that a machine holds."""
+        if op in _FORMULAS:
+            return _FORMULAS[op](self, *args)
+        if op in COMPARISONS:
+            return self._compared(op, source, args)
+        if op == "Cast":
+            return self._cast(source, attributes, dtype, args[0])
+        if op in ("Max", "Min") and dtype == INT64 and len(args) == 2:
+            return self.most(*args) if op == "Max" else self.least(*args)
+        return self.elementwise(op, attributes, dtype, args)
+
+    def _compared(self, op: str, source: str, args: Sequence[Term]) -> Term:
+        if ">" in COMPARISONS[op]:
+            op, args = SWAPPED[op], args[::-1]
+        wide = [self.wide(source, one) for one in args] if source in SMALL else args
+        left, right = wide
+        if source in (INT64, *SMALL) and left is not None and right is not None:
+            difference = self.sub(right, left)
+            if op == "Equal":
+                return self.eq0(difference)
+            return self.ge0(difference if op == "LessOrEqual" else self.sub(difference, self.one))
+        if source == BOOL:
+            return self.any((self.all(args), self.all(self.negation(one) for one in args)))
+        return self.elementwise(op, source, BOOL, args)
+
+    def _cast(self, source: str, attributes: Hashable, dtype: str, value: Term) -> Term:
+        if dtype == source:
+            return value
+        if source == BOOL and dtype == INT64:
+            return self.ite(value, self.one, self.zero)
+        if source == INT64 and dtype == BOOL:
+            return self.negation(self.eq0(value))
+        return self.elementwise("Cast", (source, attributes), dtype, [value])
+
+    def elementwise(
+        self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term], within: str = ""
+    ) -> Term:
+        """An operator by element, or `within` the kernel of another operator."""
         args = tuple(args)
         if op == "Add" and self.manner.regrouped:
             args = self._addends(dtype, args)
@@ -215,9 +257,10 @@ class Algebra(Extremes):
         folded = self._folded(op, attributes, dtype, args)
         if folded is not None:
             return folded
-        if op in COMMUTE:
+        if commutes(op, dtype):
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
-        return self.opaque(dtype, "ew", (op, attributes, dtype), args)
+        data = (op, attributes, dtype, within) if within else (op, attributes, dtype)
+        return self.opaque(dtype, "ew", data, args)
 
     def _distributed(self, op: str, dtype: str, args: tuple[Term, ...]) -> Term | None:
         """A difference as a sum, and its product as one of products."""
@@ -256,7 +299,8 @@ class Algebra(Extremes):
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
     ) -> Term | None:
-        """The result by IEEE 754 for constants, and for a Cast there and back."""
+        """The result by IEEE 754 for constants, for a Cast there and back, and for a bound that
+        bounds nothing."""
         (first, *_) = args
         if op == "Cast":
             assert isinstance(attributes, tuple)
@@ -267,7 +311,7 @@ class Algebra(Extremes):
             if first in (self.true, self.false) and dtype in _EXACT:
                 return self.literal(dtype, np.dtype(dtype).type(first is self.true))
             if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
+                value = self.value(first)
                 if abs(value) <= 1 << 53:
                     return self.whole(int(value))
             if dtype == INT64 and source in SMALL:
@@ -278,9 +322,14 @@ class Algebra(Extremes):
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
                 lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
+                lossless |= dtype == BOOL and source not in _WITHOUT_FALSE
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
             return None
+        if op in ("Max", "Min") and len(args) == 2:
+            for one, other in (args, args[::-1]):
+                if one.op == "const" and _bounds_nothing(op, self.value(one)):
+                    return other
         exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
@@ -302,7 +351,7 @@ class Algebra(Extremes):
     def _known_value(self, term: Term) -> Any:
         """The numbers of a constant of floats that every machine computes alike, else None."""
         if term.op == "const" and term.parts[0] in _EXACT:
-            return np.frombuffer(bytes.fromhex(term.parts[1]), term.parts[0])[0]
+            return self.value(term)
         if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in _EXACT:
             return self.constants[term.parts[1]]
         return None
@@ -431,10 +480,32 @@ _MOST_SURE = 8
 _OF_ONE_IS_ITSELF = {"ReduceMax", "ReduceMin", "ReduceProd"}
 
 
+#: Operators of bools, and the choice of an element, as formulas.
+_FORMULAS: Mapping[str, Callable[..., Term]] = {
+    "Not": Algebra.negation,
+    "And": lambda algebra, *both: algebra.all(both),
+    "Or": lambda algebra, *both: algebra.any(both),
+    "Xor": lambda algebra, one, other: algebra.any(
+        (algebra.all((one, algebra.negation(other))), algebra.all((algebra.negation(one), other)))
+    ),
+    "Where": Algebra.ite,
+}
+#: Types in which a Cast of a bool and back may give another one.
+_WITHOUT_FALSE = {"object", "string", "float8_e8m0fnu"}
+
+
 #: Of how many elements constants are computed.
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
+
+
+def _bounds_nothing(op: str, value: Any) -> bool:
+    """Return whether a constant is the least element for Max, or the largest one for Min."""
+    if value.dtype.kind in "iu":
+        limits = np.iinfo(value.dtype)
+        return bool(value == (limits.min if op == "Max" else limits.max))
+    return bool(value == (-np.inf if op == "Max" else np.inf))
 
 
 def _is_zero(constant: Term) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from passes.operators.comparisons import COMPARISONS
+from passes.verify.executor import Ended
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,7 +50,7 @@ class Term:
 LEAVES = {"var", "bv", "ph", "bp"}
 
 
-class OutOfTime(Exception):
+class OutOfTime(Ended):
     """The proof takes longer than it may, for the reason given if it would."""
 
 
@@ -57,10 +58,11 @@ class Interned:
     """Every term of a proof, by what it is made of."""
 
     def __init__(self) -> None:
+        self.all: list[Term] = []  # by uid
         self._terms: dict[tuple[str, Hashable, tuple[int, ...]], Term] = {}
         self._serial = 0
         self._made = 0  # also terms that there were, of which a proof may make very many
-        self.end = float("inf")
+        self.end = self.most = float("inf")
 
     def make(
         self,
@@ -72,7 +74,7 @@ class Interned:
         """The term of these parts, which is `shown` by the names that it got first.
 
         Raises:
-            OutOfTime: the proof takes too long.
+            OutOfTime: the proof takes too long, or too many terms.
         """
         self._made += 1
         if not self._made % 256 and monotonic() > self.end:
@@ -82,15 +84,17 @@ class Interned:
         found = self._terms.get(key)
         if found is not None:
             return found
-        uid = len(self._terms)
+        uid = len(self.all)
+        if uid > self.most:
+            raise OutOfTime(f"more than {self.most} terms")
         free = (
             frozenset((uid,)) if op in LEAVES else frozenset[int]().union(*(a.free for a in args))
         )
         known = op if op in LEAVES else f"{op}{data}"
         order = crc32(" ".join([known, *(str(arg.order) for arg in args)]).encode())
         height = max((a.height for a in args), default=0)
-        term = Term(op, data, args, uid, free, height, order, shown)
-        self._terms[key] = term
+        self._terms[key] = term = Term(op, data, args, uid, free, height, order, shown)
+        self.all.append(term)
         return term
 
     def lam(self, height: int, binds: Iterable[Term], body: Term) -> Term:
@@ -101,7 +105,8 @@ class Interned:
             free = body.free - {one.uid for one in binds}
             kinds = ",".join(f"{one.op}{one.data}" for one in binds)
             order = crc32(f"lam {kinds} {body.order}".encode())
-            self._terms[key] = Term("lam", binds, (body,), len(self._terms), free, height, order)
+            self._terms[key] = Term("lam", binds, (body,), len(self.all), free, height, order)
+            self.all.append(self._terms[key])
         return self._terms[key]
 
     def serial(self) -> int:
@@ -110,10 +115,10 @@ class Interned:
         return self._serial
 
 
-def subterms(term: Term) -> Iterator[Term]:
-    """Every term in a term once, from the left to the right."""
+def subterms(*terms: Term) -> Iterator[Term]:
+    """Every term in terms once, from the left to the right."""
     seen: set[int] = set()
-    pending = [term]
+    pending = [*reversed(terms)]
     while pending:
         one = pending.pop()
         if one.uid not in seen:
@@ -313,7 +318,7 @@ class Writer:
         return f"{after}, {name} = {initial}, then {step}", _LOOSE
 
     def _operator(self, term: Term, depth: int) -> tuple[str, int]:
-        op, attributes, dtype = _data(term)
+        op, attributes, dtype, *_ = _data(term)
         if op in _INFIX and len(term.args) == 2:
             sign, level = _INFIX[op]
             left = self._part(term.args[0], depth, level)
