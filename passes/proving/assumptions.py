@@ -32,6 +32,7 @@ CELLS_NOTHING = "LSTM, GRU and RNN over no step end with the initial state; onnx
 #: Of operators that have no model.
 ALIKE = "an operator that is not modelled gives equal outputs for equal inputs, wherever it is"
 DECLARED = "an operator of another domain gives tensors of the declared types"
+STEPS = "an operator of an older version is what the table of opset steps makes of it"
 #: Of sums in another order, for all sizes, and of products of differences.
 REGROUPED = "numbers add up to the same in any order, and zeros change no sum"
 DISTRIBUTED = "products distribute over differences"

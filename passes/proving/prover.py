@@ -14,7 +14,7 @@ from passes.check import load_checked
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
-from passes.ir.operators import op_of
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import MAIN, walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.operators.cells import RECURRENT
@@ -23,6 +23,7 @@ from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
+from passes.proving.operators.calls import Calls
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -33,7 +34,7 @@ from passes.proving.symbolic_evaluator import (
     versions,
 )
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
-from passes.proving.terms.arrays import Array, NotProvable, parameter
+from passes.proving.terms.arrays import Array, NotProvable, Unranked, parameter
 from passes.proving.terms.conditions import MOST_PARTS
 from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
 from passes.reports.proof import Proof, Scope
@@ -158,6 +159,12 @@ def _attempt(
     return found
 
 
+def _opsets(model: Model) -> list[int]:
+    """The opsets of ONNX that a model and its functions import."""
+    imports = [model.proto.opset_import, *(one.opset_import for one in model.proto.functions)]
+    return [one.version for some in imports for one in some if is_onnx_domain(one.domain)]
+
+
 def _both_iterate(found: Attempt) -> bool:
     """Return whether both sides of what is not shown equal read a recurrence: to write its
     iterations out shows no more, and takes the longest."""
@@ -193,8 +200,11 @@ def _guided(
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in _not_empty(algebra, before))
             guide.enter(decisions)
+            calls = Calls(newer=max(_opsets(before)) <= min(_opsets(after)))
             algebra.start((*promised, *decisions))
-            old = SymbolicEvaluator(before, algebra, True, assumed, non_empty=promises.non_empty)
+            old = SymbolicEvaluator(
+                before, algebra, calls, True, assumed, non_empty=promises.non_empty
+            )
             ending = _path(guide, old, after, ended)
             guide.end(ending)
             answers |= ending == "equal"
@@ -289,7 +299,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> 
         left = outputs_of(old)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = SymbolicEvaluator(after, old.algebra, False, old.assumed)
+    new = ended.evaluator = old.after(after)
     try:
         right = outputs_of(new, old.model)
     except Fails as error:
@@ -297,7 +307,10 @@ def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> 
         raise _Unproven("fails", detail=detail) from error
     old.assumed |= new.over_nothing - old.over_nothing
     for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
-        _same(guide, value.name, one, other)
+        try:
+            _same(guide, value.name, one, other)
+        except NotProvable as error:  # an output of unknown sizes
+            raise next(iter(old.obstacles), error) from None
     return "equal"
 
 
@@ -307,7 +320,9 @@ def outputs_of(evaluator: SymbolicEvaluator, declared: Model | None = None) -> l
     fed = signature.feedable(declared.proto if declared else model)
     opsets = versions(model.opset_import)
     values: Values = evaluator.constants(model.graph)
-    values.update((value.name, _parameter(evaluator.algebra, value)) for value in fed)
+    for value in fed:
+        known = evaluator.calls.leaves
+        values[value.name] = known.setdefault(value.name, _parameter(evaluator.algebra, value))
     inner = evaluator.run(model.graph, values, opsets)
     return [inner[one.name] for one in model.graph.output]
 
@@ -323,7 +338,8 @@ def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
     """Any value of an input."""
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        raise NotProvable("input", f"{value.name!r} is no tensor of a known rank")
+        kind = value.type.WhichOneof("value")
+        return Unranked(algebra, algebra.terms.make("elem", ("input", value.name, kind)))
     shape = []
     for axis, dim in enumerate(tensor.shape.dim):
         if dim.HasField("dim_value") and dim.dim_value >= 0:
@@ -341,6 +357,12 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         _Unproven: it is not shown.
     """
     algebra = guide.algebra
+    if left is right:
+        return
+    if isinstance(left, Unranked) and isinstance(right, Unranked):
+        if not _alike(guide, left.term, right.term)[2]:
+            raise _unlike("element", repr(name), left.term, right.term, (), ())
+        return
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import (
@@ -14,6 +14,7 @@ from onnx import (
     GraphProto,
     NodeProto,
     OperatorSetIdProto,
+    TensorProto,
     TypeProto,
     defs,
     helper,
@@ -30,14 +31,20 @@ from passes.ir.operators import (
     op_of,
     plain_domain,
 )
-from passes.ir.places import MAIN, holds_graphs, label
+from passes.ir.places import MAIN, label
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, NotProvable, constant
+from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term, subterms
 
+if TYPE_CHECKING:
+    from passes.proving.operators.calls import Calls
+
 Values = dict[str, Array]
+#: Codes of what no operator may stand for: it is no value that a node computes.
+_OF_MODELS = frozenset({"function", "model", "opset", "random", "sparse"})
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,7 @@ class SymbolicEvaluator:
 
     model: Model
     algebra: Algebra
+    calls: Calls
     original: bool
     assumed: set[str] = field(default_factory=set)
     path: list[str] = field(default_factory=list)
@@ -174,7 +182,13 @@ class SymbolicEvaluator:
     non_empty: bool = False
     over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
     read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
+    answered: list[Term] = field(default_factory=list)  # that calls answer, as they do
+    obstacles: list[NotProvable] = field(default_factory=list)  # at calls that are not evaluated
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
+
+    def after(self, model: Model) -> SymbolicEvaluator:
+        """The evaluator of the new model, to which the calls of this one are known."""
+        return SymbolicEvaluator(model, self.algebra, self.calls, False, self.assumed)
 
     # obligations
 
@@ -195,6 +209,10 @@ class SymbolicEvaluator:
             self._pending[-1].append((condition, reason))
             return
         if self.algebra.proves(condition):
+            return
+        if self.original and _is_of_call(condition):
+            self.algebra.assume(condition)
+            self.answered.append(condition)
             return
         if condition is self.algebra.false and not reason.is_shown:
             raise Fails(reason.text)
@@ -220,6 +238,18 @@ class SymbolicEvaluator:
             why = Reason(f"{self.place()}: an int64 may overflow", is_shown=True)
             self._everywhere(array, variables, condition, why)
         return array
+
+    def indices(self, array: Array) -> Array:
+        """Sizes, axes or indices as int64. Raises NotProvable for what is no whole number."""
+        if array.dtype in SMALL:
+            return array.like(lambda at: self._wide(array.dtype, array.at(at)), INT64)
+        return self.whole_numbers(array)
+
+    def _wide(self, dtype: str, element: Term) -> Term:
+        found = self.algebra.wide(dtype, element)
+        if found is None:
+            raise self.cannot("overflow", f"{element} may be no {dtype}", element)
+        return found
 
     def promised(self, *sizes: Term) -> None:
         """Require that sizes are not 0, if the user promised it."""
@@ -310,7 +340,11 @@ class SymbolicEvaluator:
         """The initializers of a graph."""
         if graph.sparse_initializer:
             raise self.cannot("sparse", "a sparse initializer is not modelled")
-        return {one.name: constant(self.algebra, self.model.read(one)) for one in graph.initializer}
+        return {one.name: self.constant(one) for one in graph.initializer}
+
+    def constant(self, tensor: TensorProto) -> Array:
+        """The array of a tensor, one for all that are equal."""
+        return constant(self.algebra, self.model.read(tensor), self.calls.leaves)
 
     def run(
         self,
@@ -350,22 +384,42 @@ class SymbolicEvaluator:
         for function in self.model.proto.functions:
             if function_key(function) == called_key(node):
                 return self._called(function, node, inputs)
-        handler = _TABLE.get(op_of(node))
         if op_of(node) == "Constant" and len(node.attribute) != 1:
             raise self.cannot("model", "a Constant has no value, or several")
         tensor = constant_tensor(node)
         if tensor is not None:
-            return [constant(self.algebra, self.model.read(tensor))]
+            return [self.constant(tensor)]
         attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
         call = Application(self, node, inputs, opsets, attributes, values, owner)
+        if self.is_within:
+            return self._evaluated(call)
+        key, read, known = self.calls.find(call)
+        if known is not None:
+            return known
+        outputs = self._evaluated(call)
+        if key is not None and self.original:
+            self.calls.known[key] = read, outputs
+        return outputs
+
+    def _evaluated(self, call: Application) -> list[Array]:
+        """The outputs of a node; where its operator cannot be evaluated on these inputs, they are
+        functions of which nothing is known."""
+        handler, depth, vacuous = _TABLE.get(call.op), len(self.path), self.is_vacuous
         if handler is None:
             return _TABLE[OPAQUE](call)
         try:
             return handler(call)
         except NotProvable as error:
-            if error.code not in ("operator", "empty") or holds_graphs(node):
+            if error.code in _OF_MODELS:
                 raise
-            return _TABLE[OPAQUE](call)
+            path, self.path[depth:], self.is_vacuous = self.path[depth:], [], vacuous
+            try:
+                outputs = _TABLE[OPAQUE](call)
+            except NotProvable:
+                self.path += path
+                raise error from None
+            self.obstacles.append(error)
+            return outputs
 
     def _called(
         self, function: FunctionProto, node: NodeProto, inputs: list[Array | None]
@@ -395,6 +449,14 @@ def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     if found.get("", 0) < OLDEST_OPSET:
         raise NotProvable("opset", f"opset {found.get('', 0)} is older than {OLDEST_OPSET}")
     return found
+
+
+def _is_of_call(condition: Term) -> bool:
+    """Return whether a condition is that a call answers, in every iteration if it is in a loop:
+    to know it simplifies no term."""
+    if condition.op == "forall":
+        return _is_of_call(condition.args[1].args[0])
+    return condition.op == "answers"
 
 
 def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:

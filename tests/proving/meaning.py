@@ -19,6 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from passes.ir.model import Model
 from passes.proving.certificates.guide import Guide
 from passes.proving.loops.relations import Relations
+from passes.proving.operators.calls import Calls
 from passes.proving.prover import outputs_of
 from passes.proving.symbolic_evaluator import Fails, Fork, SymbolicEvaluator
 from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
@@ -62,7 +63,9 @@ def disagreement(
     for _ in range(60):
         try:
             algebra.start(decisions)
-            evaluators = [SymbolicEvaluator(Model.load(one), algebra, True) for one in models]
+            evaluators = [
+                SymbolicEvaluator(Model.load(one), algebra, Calls(), True) for one in models
+            ]
             sides = [outputs_of(one) for one in evaluators]
         except Contradiction:
             return "what holds on these inputs is a contradiction"
@@ -74,6 +77,8 @@ def disagreement(
                 return "" if expected is None else f"it answers without {fork.condition}"
             decisions.append((fork.condition, holds))
             continue
+        if not all(worth.of(condition) for one in evaluators for condition in one.answered):
+            return "" if expected is None else "it answers, a call of the terms does not"
         if expected is None:
             return "it fails, the terms answer"
         assumed = any(one.assumed for one in evaluators)
@@ -233,17 +238,18 @@ class Worth:
 
     def _called(self, term: Term, bound: Mapping[int, Any], value: Callable[[Term], Any]) -> Any:
         """An output of an operator as a whole, one of its sizes, or whether it answers."""
-        domain, op, version, attributes, kinds, *which = term.data  # type: ignore[misc]
+        domain, op, _, version, attributes, _, given, *which = term.data  # type: ignore[misc]
         args = list(term.args)
         arrays: list[Any] = []
-        for kind in kinds:
+        for is_given in given:
             arrays.append(None)
-            if kind is None:
+            if not is_given:
                 continue
-            shape = [int(value(args.pop(0))) for _ in range(kind[1])]
+            dtype, rank = args.pop(0).data  # type: ignore[misc]
+            shape = [int(value(args.pop(0))) for _ in range(rank)]
             function = args.pop(0)
             items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
-            arrays[-1] = np.array(items, np.dtype(kind[0])).reshape(shape)
+            arrays[-1] = np.array(items, np.dtype(dtype)).reshape(shape)
         count = 1 if term.op == "answers" else which[0] + 1
         made = _outputs(domain, op, version, attributes, arrays, count)
         if term.op == "answers":

@@ -191,33 +191,27 @@ class PairAtSizes:
         except ModelFailed as error:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
-        if before.machine.guessed_shapes or after.machine.guessed_shapes:
-            if not all(map(_is_same, left, right)):
-                raise _LeftOut
+        is_guessed = before.machine.guessed_shapes or after.machine.guessed_shapes
+        outputs = zip(before.output_names_, left, right, strict=True)
+        try:
+            pairs = [pair for output in outputs for pair in _elements(*output)]
+        except Unequal as error:
+            raise _LeftOut if is_guessed else error from error
+        differing = [pair for pair in pairs if pair[0] != pair[1]]
+        if is_guessed and differing:
+            raise _LeftOut
+        if is_guessed:
             return
         if after.machine.breaks_declared and not before.machine.breaks_declared:
             raise Unequal("fails", "a body of the new model declares other sizes than it has")
-        for name, one, other in zip(before.output_names_, left, right, strict=True):
-            self._same(name, one, other)
+        self.found.differing += differing
+        self.found.elements += len(pairs)
         self.found.runs += 1
         old, new = before.machine, after.machine
         if new.idle_scan and not old.idle_scan:
             self.found.over_nothing.add(SCANS_NOTHING)
         if new.idle_cell and not old.idle_cell:
             self.found.over_nothing.add(CELLS_NOTHING)
-
-    def _same(self, name: str, one: Value, other: Value) -> None:
-        """Note the elements in which two outputs differ. Raises Unequal if more differs."""
-        if _kind(one) != _kind(other):
-            raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
-        if isinstance(one, list) and isinstance(other, list):
-            for pair in zip(one, other, strict=True):
-                self._same(name, *pair)
-        if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-            ids = (numbers(side).reshape(-1).tolist() for side in (one, other))
-            pairs = zip(*ids, strict=True)
-            self.found.differing += [(left, right) for left, right in pairs if left != right]
-            self.found.elements += one.size
 
     def _draw(self, feeds: Feeds) -> Draw:
         """The sizes and elements of these inputs that are fixed."""
@@ -252,15 +246,15 @@ class PairAtSizes:
         return wrap(np.reshape(made, value.shape), value.dtype)
 
 
-def _is_same(one: Value, other: Value) -> bool:
-    """Return whether two outputs are the same terms."""
+def _elements(name: str, one: Value, other: Value) -> Iterator[tuple[int, int]]:
+    """The numbers of the elements of two outputs, in pairs. Raises Unequal if more differs."""
     if _kind(one) != _kind(other):
-        return False
+        raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
     if isinstance(one, list) and isinstance(other, list):
-        return all(map(_is_same, one, other))
+        for pair in zip(one, other, strict=True):
+            yield from _elements(name, *pair)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return bool((numbers(one) == numbers(other)).all())
-    return one is other
+        yield from zip(*(numbers(side).reshape(-1).tolist() for side in (one, other)), strict=True)
 
 
 def _kind(value: Value) -> str:

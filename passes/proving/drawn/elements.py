@@ -7,7 +7,7 @@ another one does up to the order of sums at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Element:
         self.term = term
         self.dtype_ = dtype
 
-    def of(self, op: str, *operands: Any, data: tuple[tuple[str, str], ...] = ()) -> Element:
+    def of(self, op: str, *operands: Any, data: Hashable = ()) -> Element:
         """An operator applied to elements and numbers."""
         args, algebra = map(self._term, operands), self.terms.algebra
         made = algebra.elementwise(op, data, name_of(self.dtype_), args, self.kernel)
@@ -56,7 +56,7 @@ class Element:
 
     def clipped(self, bound: float) -> Element:
         """The element between two bounds."""
-        return self.of("Min", self.of("Max", self, -bound), bound)
+        return self.of("Clip", self, -bound, bound, data=(True, True))
 
     def product(self, left: Array, right: Array) -> Array:
         """The product of arrays of elements and numbers, of which this one is one."""

@@ -20,7 +20,7 @@ from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
 from passes.proving.drawn.symbols import TermTable, name_of, numbers, over
 from passes.proving.families import REDUCTIONS, cast_attributes
-from passes.proving.operators.opaque import meaning
+from passes.proving.operators.calls import meaning
 from passes.proving.terms.arrays import NotProvable
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import schema_call
@@ -277,15 +277,12 @@ class Operator:
         if op in ("Cast", "CastLike"):
             return applied("Cast", given, cast_attributes(name, self.call.attributes))
         if op == "Clip":
-            steps = list(zip(("Max", "Min"), self._bounds(ids, dtype), strict=True))
-        elif op in _IN_TURN and (len(given) > 1 or op != "Sum"):  # which makes 0 of -0
-            steps = [(_IN_TURN[op], other) for other in given[1:]]
-        else:
+            bounds = self._bounds(ids, dtype)
+            some = [one for one in bounds if one is not None]
+            return applied(op, [given[0], *some], tuple(one is not None for one in bounds))
+        if op not in _IN_TURN or (len(given) == 1 and op == "Sum"):  # which makes 0 of -0
             return applied(op, given, self.attributes)
-        made = given[0]
-        for step, other in steps:
-            made = made if other is None else applied(step, [made, other])
-        return made
+        return reduce(lambda one, other: applied(_IN_TURN[op], [one, other]), given)
 
     def _bounds(self, ids: Sequence[Array | None], dtype: np.dtype[Any]) -> Sequence[Array | None]:
         """The bounds of Clip, attributes below opset 11."""

@@ -176,8 +176,9 @@ def _of_equal_sizes(call: Application, arrays: Sequence[Array]) -> None:
 def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     algebra = call.algebra
     if op in ("Max", "Min"):
-        extreme = algebra.most if op == "Max" else algebra.least
-        return elementwise(call, arrays, INT64, lambda at: extreme(at[0], at[1]))
+        return elementwise(
+            call, arrays, INT64, lambda at: algebra.by_element(op, (), INT64, at, INT64)
+        )
     positive = {}
     for name, array, lowest in (("value", arrays[0], 0), ("by", arrays[1], 1)):
         _variables, value = array.generic()
@@ -269,22 +270,13 @@ def clip(call: Application) -> list[Array]:
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:
         call.alike(x, *given)
-        x, *_ = (call.evaluator.whole_numbers(one) for one in (x, *given))
-        low, high = bounds
+        x, *given = (call.evaluator.whole_numbers(one) for one in (x, *given))
 
-        def clipped(at: Indices) -> Term:
-            value = x.at(at)
-            value = value if low is None else algebra.most(value, low.at(()))
-            return value if high is None else algebra.least(value, high.at(()))
+    def clipped(at: Indices) -> Term:
+        operands = [x.at(at), *(bound.at(()) for bound in given)]
+        return algebra.by_element("Clip", which, x.dtype, operands, x.dtype)
 
-        return [x.like(clipped)]
-    return [
-        x.like(
-            lambda at: algebra.elementwise(
-                "Clip", which, x.dtype, [x.at(at), *(bound.at(()) for bound in given)]
-            )
-        )
-    ]
+    return [x.like(clipped)]
 
 
 def _scalar(call: Application, dtype: str, item: Term) -> Array:

@@ -14,12 +14,9 @@ from passes.proving.terms.term import Term, polynomial
 @operator("Gather")
 def gather(call: Application) -> list[Array]:
     """Read at indices of an axis, which may count from the end."""
-    x, chosen = call.array(0), call.array(1)
+    x, chosen = call.array(0), call.evaluator.indices(call.array(1))
     axis = call.axis(call.attributes["axis"], x.rank)
     size = x.shape[axis]
-    if chosen.dtype != INT64:
-        raise call.cannot("operator", f"indices are {chosen.dtype}")
-    call.evaluator.whole_numbers(chosen)
     places = _places(call, chosen, size)
     rank = chosen.rank
 
@@ -51,7 +48,7 @@ def _places(call: Application, chosen: Array, size: Term) -> Callable[[Sequence[
 @operator("GatherElements")
 def gather_elements(call: Application) -> list[Array]:
     """Read at an index of an axis for each element, and at its own ones of the others."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
+    x, chosen, algebra = call.array(0), call.evaluator.indices(call.array(1)), call.algebra
     axis = call.axis(call.attributes["axis"], x.rank)
     if chosen.dtype != INT64 or chosen.rank != x.rank:
         raise call.cannot("operator", f"indices are {chosen.dtype} of rank {chosen.rank}")

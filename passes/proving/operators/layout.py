@@ -89,7 +89,7 @@ def flatten(call: Application) -> list[Array]:
 def reshape(call: Application) -> list[Array]:
     """The elements in their order, in other axes; a 0 copies a size, -1 is what is left."""
     x, algebra = call.array(0), call.algebra
-    target = call.evaluator.whole_numbers(call.array(1)).items()
+    target = call.evaluator.indices(call.array(1)).items()
     copies = not call.attributes.get("allowzero")
     shape: list[Term | None] = []
     for axis, size in enumerate(target):
@@ -188,7 +188,7 @@ def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
 def expand(call: Application) -> list[Array]:
     """Broadcast with a shape."""
     x = call.array(0)
-    sizes = call.evaluator.whole_numbers(call.array(1)).items()
+    sizes = call.evaluator.indices(call.array(1)).items()
     for size in sizes:
         call.evaluator.require(call.algebra.ge0(size), "a size is not negative")
     target = Array(call.algebra, x.dtype, tuple(sizes), x.get)
@@ -247,7 +247,7 @@ def split(call: Application) -> list[Array]:
     if listed is not None:
         sizes = [algebra.whole(one) for one in listed]
     elif given is not None:
-        sizes = call.evaluator.whole_numbers(given).items()
+        sizes = call.evaluator.indices(given).items()
     else:
         part = algebra.exact(x.shape[axis], algebra.whole(count))
         if part is None:
@@ -290,8 +290,8 @@ def sliced(call: Application) -> list[Array]:
         axes = call.attributes.get("axes")
         steps = [1] * len(starts)
     else:
-        starts = call.evaluator.whole_numbers(call.array(1)).items()
-        ends = call.evaluator.whole_numbers(call.array(2)).items()
+        starts = call.evaluator.indices(call.array(1)).items()
+        ends = call.evaluator.indices(call.array(2)).items()
         axes = call.numbers(3, "axes")
         given = call.optional(4)
         steps = [1] * len(starts) if given is None else given.numbers()
@@ -339,7 +339,7 @@ def _clamped(call: Application, bound: Term, size: Term, low: Term, high: Term) 
 def tile(call: Application) -> list[Array]:
     """Repeat each axis."""
     x, algebra = call.array(0), call.algebra
-    repeats = call.evaluator.whole_numbers(call.array(1)).items()
+    repeats = call.evaluator.indices(call.array(1)).items()
     if len(repeats) != x.rank:
         raise call.cannot("shape", "there are more repeats than axes, or fewer")
     for one in repeats:
@@ -388,7 +388,7 @@ def padded(call: Application) -> tuple[dict[int, tuple[Term, Term]], list[Term]]
     """The widths before and after each axis that a Pad names, and the sizes with them."""
     x, listed = call.array(0), call.attributes.get("pads")
     pads = (
-        call.evaluator.whole_numbers(call.array(1)).items()
+        call.evaluator.indices(call.array(1)).items()
         if listed is None
         else [call.algebra.whole(one) for one in listed]
     )

@@ -3,37 +3,21 @@ equal inputs give equal outputs, or make them fail alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import (
-    NodeProto,
-    TypeProto,
-    checker,
-    defs,
-    helper,
-    numpy_helper,
-    shape_inference,
-)
+from onnx import TypeProto, checker, defs, helper, numpy_helper, shape_inference
 
 from passes.analysis.safety.randomness import first_random
-from passes.converters.steps import Identical
-from passes.converters.table import steps
-from passes.ir.operators import is_onnx_domain, op_of, plain_domain
+from passes.ir.operators import is_onnx_domain
 from passes.proving.assumptions import ALIKE, DECLARED
 from passes.proving.families import REDUCTIONS
-from passes.proving.operators.elementwise import exact
+from passes.proving.operators.calls import called
+from passes.proving.operators.newest import in_newest_version
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
-from passes.proving.symbolic_evaluator import (
-    OPAQUE,
-    Application,
-    attributes_of,
-    dtype_name,
-    operator,
-)
+from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator
 from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.arrays import Array, Indices, NotProvable
+from passes.proving.terms.arrays import Array, Indices, NotProvable, Unranked
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -52,23 +36,27 @@ def opaque(call: Application) -> list[Array]:
     """The outputs of an operator of which nothing is known.
 
     Raises:
-        NotProvable: it draws random numbers, has bodies, or a type of an output is unknown.
+        NotProvable: it draws random numbers, or one of its bodies has a form that is not modelled.
     """
     node, algebra = call.node, call.algebra
-    place = f"{call.evaluator.place()}: {call.op}"
     if first_random(call.evaluator.model, [node]) is not None:
+        place = f"{call.evaluator.place()}: {call.op}"
         raise NotProvable("random", f"{place} draws random numbers")
-    if any(one.g.node or one.graphs for one in node.attribute):
-        raise NotProvable("operator", f"{place} has bodies and is not modelled")
-    types = _types(call)
+    newest = in_newest_version(call)
+    if newest is not None:
+        return newest
+    kinds = _types(call)
     call.evaluator.assumed.add(ALIKE)
-    args, kinds = _arguments(call)
-    key = (plain_domain(node.domain), call.op, *meaning(node, call.opsets), kinds)
+    key, args = called(call, _whole)
     answers = algebra.opaque(BOOL, "answers", (*key, BOOL), args)
     call.evaluator.require(answers, f"{call.op} answers")
-    outputs = []
-    for number, name in enumerate(node.output):
-        dtype, dims = types.get(name, (BOOL, ()))
+    outputs: list[Array] = []
+    for number, kind in enumerate(kinds):
+        if kind is None:
+            term = algebra.opaque("", "output", (*key, number, ""), args)
+            outputs.append(Unranked(algebra, term))
+            continue
+        dtype, dims = kind
         shape = tuple(
             algebra.lift(algebra.terms.make("size", (*key, number, axis, INT64), args))
             if dim is None
@@ -88,71 +76,34 @@ def _output(call: Application, dtype: str, shape: Indices, data: object, args: l
     return Array(algebra, dtype, shape, get)
 
 
-def _arguments(call: Application) -> tuple[list[Term], tuple[object, ...]]:
-    """The sizes and elements of all inputs, and the element type and rank of each."""
-    args: list[Term] = []
-    kinds: list[object] = []
-    for array in call.inputs:
-        kinds.append(None if array is None else (array.dtype, array.rank))
-        if array is not None:
-            args += [*array.shape, call.algebra.close(*array.generic())]
-    while kinds and kinds[-1] is None:
-        kinds.pop()
-    return args, tuple(kinds)
-
-
-def meaning(node: NodeProto, opsets: Mapping[str, int]) -> tuple[int, tuple[object, ...]]:
-    """The newest version in which a node means the same, and its attributes there."""
-    if not is_onnx_domain(node.domain):
-        given = helper.get_attribute_value
-        found = {one.name: given(one) for one in node.attribute}
-        return opsets.get(node.domain, 0), _described(found)
-    version = defs.get_schema(op_of(node), opsets[""], "").since_version
-    for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()):
-        if not isinstance(step, Identical):
-            break
-        version = step.version
-    return version, _described(attributes_of(node, version))
-
-
-def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
-    """Attributes as a part of a term."""
-    return tuple((n, _exact(v)) for n, v in sorted(attributes.items()) if v is not None)
-
-
-def _exact(value: Any) -> object:
-    if hasattr(value, "SerializeToString"):
-        value = numpy_helper.to_array(value)
-    if isinstance(value, np.ndarray):
-        items = value.tolist() if value.dtype == object else value.tobytes()
-        return ("tensor", str(value.dtype), value.shape, repr(items))
-    return exact(tuple(value) if isinstance(value, list) else value)
+def _whole(array: Array) -> list[Term]:
+    """The element type, the sizes and the elements of an input."""
+    if isinstance(array, Unranked):
+        return [array.term]
+    kind = array.algebra.terms.make("kind", (array.dtype, array.rank))
+    return [kind, *array.shape, array.algebra.close(*array.generic())]
 
 
 #: The element type and the sizes of an output, None where one is unknown.
 Kind = tuple[str, Sizes]
 
 
-def _types(call: Application) -> dict[str, Kind]:
-    """The types of the outputs that have a name.
-
-    Raises:
-        NotProvable: one is unknown.
-    """
-    names = [name for name in call.node.output if name]
+def _types(call: Application) -> list[Kind | None]:
+    """The types of the outputs; None for one that is unknown."""
     if not is_onnx_domain(call.node.domain):
-        return {name: _declared(call, name) for name in names}
-    inferred, most = _inferred(call), max((one.rank for one in call.inputs if one), default=0)
-    found: dict[str, Kind] = {}
+        return [_declared(call, name) for name in call.node.output]
+    inferred = _inferred(call)
+    most = max((one.rank for one in call.inputs if one is not None), default=0) if inferred else 0
+    found: list[Kind | None] = []
     for place, name in enumerate(call.node.output):
-        if not name:
-            continue
         dtype, rank = inferred.get(name, ("", 0))
-        sizes = stated_sizes(call, place)
+        try:
+            sizes = stated_sizes(call, place) if name else None
+        except NotProvable:
+            sizes = None
         # an operand of more axes than a result is one that executors may broadcast it to
-        if not dtype or (sizes is None and rank < most and call.op not in _MAY_HAVE_FEWER):
-            raise call.cannot("operator", f"{call.op} is not modelled, and neither is its shape")
-        found[name] = dtype, sizes or (None,) * rank
+        known = dtype and (sizes is not None or rank >= most or call.op in _MAY_HAVE_FEWER)
+        found.append((dtype, sizes or (None,) * rank) if known else None)
     return found
 
 
@@ -165,6 +116,8 @@ def _inferred(call: Application) -> dict[str, tuple[str, int]]:
     for name, array in zip(node.input, call.inputs, strict=True):
         if array is None:
             continue
+        if isinstance(array, Unranked):
+            return {}
         element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
         sizes = [call.algebra.number(size) for size in array.shape]
         types[name] = helper.make_tensor_type_proto(element, sizes)
@@ -190,20 +143,15 @@ def _numbers(array: Array) -> Any:
     """The elements of a short int64 vector that is known; else None."""
     try:
         return np.array(array.numbers(), np.int64)
-    except NotProvable:
+    except (NotProvable, OverflowError):
         return None
 
 
-def _declared(call: Application, name: str) -> Kind:
-    """The type that the graph or function of the node declares for an output.
-
-    Raises:
-        NotProvable: it is unknown.
-    """
+def _declared(call: Application, name: str) -> Kind | None:
+    """The type that the graph or function of the node declares for an output."""
     kind = call.declared.get(name)
     dims = None if kind is None else dims_of(kind)
     if kind is None or dims is None or not elem_type_of(kind):
-        what = f"{call.op} is not modelled, and the type of {name!r} is unknown"
-        raise call.cannot("operator", what)
+        return None
     call.evaluator.assumed.add(DECLARED)
     return dtype_name(elem_type_of(kind)), (None,) * len(dims)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,34 @@ class Array:
         return [one for one in found if one is not None]
 
 
-def constant(algebra: Algebra, value: npt.NDArray[Any]) -> Array:
-    """The array of a value, which is the same whatever its name and axes of size 1."""
+class Unranked(Array):
+    """A value of which only a term is known: a sequence or optional, or a tensor of unknown rank.
+
+    Whoever asks for its sizes or elements gets NotProvable.
+    """
+
+    def __init__(self, algebra: Algebra, term: Term) -> None:
+        for name, value in (("algebra", algebra), ("term", term)):
+            object.__setattr__(self, name, value)
+
+    term: Term
+
+    @property
+    def dtype(self) -> str:
+        """It may be none."""
+        raise NotProvable("input", "a value is no tensor, or its rank is unknown")
+
+    @property
+    def shape(self) -> tuple[Term, ...]:
+        """It may be none."""
+        raise NotProvable("input", "a value is no tensor, or its rank is unknown")
+
+
+def constant(
+    algebra: Algebra, value: npt.NDArray[Any], known: dict[Hashable, Array] | None = None
+) -> Array:
+    """The array of a value, which is the same whatever its name and axes of size 1; one that is
+    `known`, if it has equal elements and sizes."""
     dtype = "string" if value.dtype == object else value.dtype.name
     kept = [axis for axis, size in enumerate(value.shape) if size != 1]
     name = algebra.constant(value.reshape([value.shape[axis] for axis in kept]))
@@ -110,7 +136,8 @@ def constant(algebra: Algebra, value: npt.NDArray[Any]) -> Array:
     def get(indices: Indices) -> Term:
         return algebra.element(name, dtype, [indices[axis] for axis in kept])
 
-    return Array(algebra, dtype, tuple(map(algebra.whole, value.shape)), get)
+    made = Array(algebra, dtype, tuple(map(algebra.whole, value.shape)), get)
+    return made if known is None else known.setdefault((name, dtype, value.shape), made)
 
 
 def parameter(algebra: Algebra, name: str, dtype: str, shape: tuple[Term, ...]) -> Array:

@@ -87,10 +87,9 @@ class Interned:
         uid = len(self.all)
         if uid > self.most:
             raise OutOfTime(f"more than {self.most} terms")
-        free = (
-            frozenset((uid,)) if op in LEAVES else frozenset[int]().union(*(a.free for a in args))
-        )
-        known = op if op in LEAVES else f"{op}{data}"
+        is_leaf = op in LEAVES
+        free = frozenset((uid,) if is_leaf else ()).union(*(a.free for a in args if a.free))
+        known = op if is_leaf else f"{op}{data}"
         order = crc32(" ".join([known, *(str(arg.order) for arg in args)]).encode())
         height = max((a.height for a in args), default=0)
         self._terms[key] = term = Term(op, data, args, uid, free, height, order, shown)
@@ -437,7 +436,9 @@ def _number(value: Term) -> int:
 def _written(attributes: object) -> str:
     """Attributes, in short."""
     if isinstance(attributes, tuple):
-        pair = len(attributes) == 2 and str(attributes[0]).isidentifier()
+        pair = (
+            len(attributes) == 2 and isinstance(name := attributes[0], str) and name.isidentifier()
+        )
         return ("=" if pair else ", ").join(map(_written, attributes))
     text = str(attributes)
     return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text

@@ -1,0 +1,260 @@
+"""Operators by element, in normal form: formulas, results for constants, Casts there and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from passes.operators.comparisons import COMPARISONS, SWAPPED
+from passes.proving.families import EXACT_OPERATORS, LOSSLESS, commutes
+from passes.proving.terms.extremes import Extremes
+from passes.proving.terms.numbers import BOOL, INT64, SMALL
+from passes.proving.terms.term import Term
+
+
+@dataclass(frozen=True)
+class Manner:
+    """A manner in which a proof reads terms: whether recurrences of a few iterations are
+    `written_out`, whether sums are `regrouped`, as if numbers added up to the same in any order,
+    and whether products are `distributed` over differences."""
+
+    written_out: bool = True
+    regrouped: bool = False
+    distributed: bool = False
+
+
+class ByElement(Extremes):
+    """Operators by element, whichever prover makes them."""
+
+    def __init__(self, manner: Manner | None = None) -> None:
+        super().__init__()
+        self.manner = manner or Manner()
+
+    def by_element(
+        self, op: str, attributes: Hashable, dtype: str, args: Sequence[Term], source: str
+    ) -> Term:
+        """Any operator of operands of the type `source`: those of bools are formulas, comparisons
+        of whole numbers the sign of a difference. An int64 is the number that a machine holds."""
+        if op in _FORMULAS:
+            return _FORMULAS[op](self, *args)
+        if op in COMPARISONS:
+            return self._compared(op, source, args)
+        if op == "Cast":
+            return self._cast(source, attributes, dtype, args[0])
+        if op in ("Max", "Min") and dtype == INT64 and len(args) == 2:
+            return self.most(*args) if op == "Max" else self.least(*args)
+        if op == "Clip":
+            assert isinstance(attributes, tuple)
+            steps = [step for step, given in zip(("Max", "Min"), attributes, strict=True) if given]
+            return self._clipped(dtype, args[0], dict(zip(steps, args[1:], strict=True)))
+        return self.elementwise(op, attributes, dtype, args)
+
+    def _clipped(self, dtype: str, value: Term, bounds: Mapping[str, Term]) -> Term:
+        """A number between bounds, of which a float may be a zero of either sign."""
+        if dtype == INT64:
+            for step, bound in bounds.items():
+                value = self.most(value, bound) if step == "Max" else self.least(value, bound)
+            return value
+        kept = {step: one for step, one in bounds.items() if not self._bounds_nothing(step, one)}
+        which = "Max" in kept, "Min" in kept
+        return self.elementwise("Clip", which, dtype, [value, *kept.values()]) if kept else value
+
+    def _compared(self, op: str, source: str, args: Sequence[Term]) -> Term:
+        if ">" in COMPARISONS[op]:
+            op, args = SWAPPED[op], args[::-1]
+        if source in _EXACT and (whole := self._of_whole_number(op, source, args)) is not None:
+            return whole
+        wide = [self.wide(source, one) for one in args] if source in SMALL else args
+        left, right = wide
+        if source in (INT64, *SMALL) and left is not None and right is not None:
+            difference = self.sub(right, left)
+            if op == "Equal":
+                return self.eq0(difference)
+            return self.ge0(difference if op == "LessOrEqual" else self.sub(difference, self.one))
+        if source == BOOL:
+            return self.any((self.all(args), self.all(self.negation(one) for one in args)))
+        return self.elementwise(op, source, BOOL, args)
+
+    def _of_whole_number(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """A comparison of a constant with a whole number that is cast to floats, as one of whole
+        numbers: a Cast keeps the order, and numbers of few bits."""
+        for place, one in enumerate(args):
+            other = args[1 - place]
+            is_cast = other.op == "ew" and other.parts[0] == "Cast"
+            source = other.parts[1][0] if is_cast else ""
+            if one.op != "const" or source not in (INT64, *SMALL):
+                continue
+            number, bound = self.wide(source, other.args[0]), float(self.value(one))
+            if number is None or not abs(bound) < 1 << 23:
+                continue
+            if op == "Equal":
+                difference = self.sub(number, self.whole(int(bound)))
+                return self.eq0(difference) if bound.is_integer() else self.false
+            if (op == "Less") == (place == 0):  # bound < number, or the negation of number <= bound
+                least = self.sub(number, self.whole(math.floor(bound) + 1))
+            else:
+                least = self.sub(number, self.whole(math.ceil(bound)))
+            return self.ge0(least) if place == 0 else self.negation(self.ge0(least))
+        return None
+
+    def _cast(self, source: str, attributes: Hashable, dtype: str, value: Term) -> Term:
+        if dtype == source:
+            return value
+        if source == BOOL and dtype == INT64:
+            return self.ite(value, self.one, self.zero)
+        if source == INT64 and dtype == BOOL:
+            return self.negation(self.eq0(value))
+        return self.elementwise("Cast", (source, attributes), dtype, [value])
+
+    def elementwise(
+        self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term], within: str = ""
+    ) -> Term:
+        """An operator by element, or `within` the kernel of another operator."""
+        args = tuple(args)
+        if op == "Add" and self.manner.regrouped:
+            args = self._addends(dtype, args)
+            if len(args) == 1:
+                return args[0]
+        if self.manner.distributed and op in ("Sub", "Mul", "Neg"):
+            distributed = self._distributed(op, dtype, args)
+            if distributed is not None:
+                return distributed
+        folded = self._folded(op, attributes, dtype, args)
+        if folded is not None:
+            return folded
+        if commutes(op, dtype):
+            args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
+        data = (op, attributes, dtype, within) if within else (op, attributes, dtype)
+        return self.opaque(dtype, "ew", data, args)
+
+    def _distributed(self, op: str, dtype: str, args: tuple[Term, ...]) -> Term | None:
+        """A difference as a sum, and its product as one of products."""
+
+        def made(op: str, *args: Term) -> Term:
+            return self.elementwise(op, (), dtype, args)
+
+        if op == "Sub":
+            return made("Add", args[0], made("Neg", args[1]))
+        sums = [
+            n for n, one in enumerate(args) if one.op == "ew" and one.data == ("Add", (), dtype)
+        ]
+        if op == "Neg":
+            (inner,) = args
+            if sums:
+                return made("Add", *(made("Neg", one) for one in inner.args))
+            return inner.args[0] if inner.data == ("Neg", (), dtype) else None
+        for place, one in enumerate(args):
+            other = args[1 - place]
+            if one.data == ("Neg", (), dtype):
+                return made("Neg", made("Mul", one.args[0], other))
+            if one.op == "const" and one.parts[-1] == "1.0":
+                return other
+            if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
+                return made("Add", *(made("Mul", part, other) for part in one.args))
+        return None
+
+    def _addends(self, dtype: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The numbers that a sum of sums adds up, but for zeros."""
+        found: list[Term] = []
+        for one in args:
+            found += one.args if one.op == "ew" and one.data == ("Add", (), dtype) else (one,)
+        some = [one for one in found if one.op != "const" or not _is_zero(one)]
+        return tuple(some or found[:1])
+
+    def _folded(
+        self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]
+    ) -> Term | None:
+        """The result by IEEE 754 for constants, for a Cast there and back, and for a bound that
+        bounds nothing."""
+        (first, *_) = args
+        if op == "Cast":
+            assert isinstance(attributes, tuple)
+            source = attributes[0]
+            known = self.number(first) if first.op == "poly" else None
+            if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
+                return self.literal(dtype, np.dtype(dtype).type(known))
+            if first in (self.true, self.false) and dtype in _EXACT:
+                return self.literal(dtype, np.dtype(dtype).type(first is self.true))
+            if first.op == "const" and source in _EXACT and dtype == INT64:
+                value = self.value(first)
+                if abs(value) <= 1 << 53:
+                    return self.whole(int(value))
+            if dtype == INT64 and source in SMALL:
+                return self.wide(source, first)
+            if source == INT64 and dtype in SMALL:
+                return self._narrow(dtype, first)
+            inner = first.data
+            if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
+                unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
+                lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
+                lossless |= dtype == BOOL and source not in _WITHOUT_FALSE
+                if inner[1][0] == dtype and lossless:
+                    return first.args[0]
+            return None
+        if op in ("Max", "Min") and len(args) == 2:
+            for one, other in (args, args[::-1]):
+                if self._bounds_nothing(op, one):
+                    return other
+        exact = EXACT_OPERATORS.get(op)
+        if exact is None or len(args) > 2:
+            return None
+        values, read = [], set()
+        for one in args:
+            known = self._known_value(one)
+            if known is None:
+                return None
+            values.append(known)
+            read |= {one.args} if one.args else set()
+        if len(read) > 1:
+            return None
+        with np.errstate(all="ignore"):
+            made = np.asarray(exact(*values))
+        if made.size > MOST_FOLDED or made.dtype.name != dtype:
+            return None
+        return self.element(self.constant(made), dtype, next(iter(read), ()))
+
+    def _bounds_nothing(self, op: str, bound: Term) -> bool:
+        """Return whether a constant is the least element for Max, or the largest one for Min."""
+        value = self.value(bound) if bound.op == "const" else None
+        if value is None or value.dtype.kind not in "iu":
+            return bool(value == (-np.inf if op == "Max" else np.inf))
+        limits = np.iinfo(value.dtype)
+        return bool(value == (limits.min if op == "Max" else limits.max))
+
+    def _known_value(self, term: Term) -> Any:
+        """The numbers of a constant of floats that every machine computes alike, else None."""
+        if term.op == "const" and term.parts[0] in _EXACT:
+            return self.value(term)
+        if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in _EXACT:
+            return self.constants[term.parts[1]]
+        return None
+
+
+#: Operators of bools, and the choice of an element, as formulas.
+_FORMULAS: Mapping[str, Callable[..., Term]] = {
+    "Not": ByElement.negation,
+    "And": lambda algebra, *both: algebra.all(both),
+    "Or": lambda algebra, *both: algebra.any(both),
+    "Xor": lambda algebra, one, other: algebra.any(
+        (algebra.all((one, algebra.negation(other))), algebra.all((algebra.negation(one), other)))
+    ),
+    "Where": ByElement.ite,
+}
+#: Types in which a Cast of a bool and back may give another one.
+_WITHOUT_FALSE = {"object", "string", "float8_e8m0fnu"}
+
+
+#: Of how many elements constants are computed.
+MOST_FOLDED = 1 << 14
+#: What every machine computes to the same bits.
+_EXACT = {"float32", "float64"}
+
+
+def _is_zero(constant: Term) -> bool:
+    assert isinstance(constant.data, tuple)
+    dtype, bits, _ = constant.data
+    return not np.frombuffer(bytes.fromhex(bits), np.dtype(dtype))[0]
