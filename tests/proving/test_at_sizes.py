@@ -277,3 +277,13 @@ def test_golden_pairs_are_proven_at_sizes(part: str, method: str) -> None:
     assert proofs
     assert {one.scope.method for one in proofs} == {method}
     assert all(one.is_proven for one in proofs)
+
+
+def test_a_bound_of_zero_is_no_maximum_since_zeros_have_signs() -> None:
+    clipped = "(float x) => (float y) <float zero = {0}> { y = Clip (x, zero) }"
+    assert not proof(clipped, clipped.replace("Clip", "Max")).is_proven
+
+
+def test_a_bound_that_bounds_nothing_is_none() -> None:
+    clipped = "(float x) => (float y) <float low = {-1}, float inf = {inf}> { y = Clip (x, low@) }"
+    assert proof(clipped.replace("@", ""), clipped.replace("@", ", inf")).scope.method == "terms"

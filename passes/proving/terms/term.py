@@ -18,9 +18,9 @@ from passes.operators.comparisons import COMPARISONS
 from passes.verify.executor import Ended
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Term:
-    """An operator applied to terms.
+    """An operator applied to terms. It never changes; what is frozen takes twice as long to make.
 
     `free` numbers the variables and placeholders in it that nothing binds, `height` is how deep
     what it binds is nested, `order` sorts terms the same in every process, whatever the variables
@@ -80,7 +80,7 @@ class Interned:
         if not self._made % 256 and monotonic() > self.end:
             raise OutOfTime
         args = tuple(args)
-        key = (op, data, tuple(arg.uid for arg in args))
+        key = (op, data, tuple([arg.uid for arg in args]))
         found = self._terms.get(key)
         if found is not None:
             return found
@@ -88,10 +88,10 @@ class Interned:
         if uid > self.most:
             raise OutOfTime(f"more than {self.most} terms")
         is_leaf = op in LEAVES
-        free = frozenset((uid,) if is_leaf else ()).union(*(a.free for a in args if a.free))
+        free = frozenset((uid,) if is_leaf else ()).union(*[a.free for a in args if a.free])
         known = op if is_leaf else f"{op}{data}"
-        order = crc32(" ".join([known, *(str(arg.order) for arg in args)]).encode())
-        height = max((a.height for a in args), default=0)
+        order = crc32(" ".join([known, *[str(arg.order) for arg in args]]).encode())
+        height = max([a.height for a in args], default=0)
         self._terms[key] = term = Term(op, data, args, uid, free, height, order, shown)
         self.all.append(term)
         return term
