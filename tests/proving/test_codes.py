@@ -18,7 +18,6 @@ GIVES = {
     "NotProvable": 0,
     "_Unproven": 0,
     "Unequal": 0,
-    "NotShown": 0,
     "Proof": 1,
     "why": 0,
     "cannot": 0,
