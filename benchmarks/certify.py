@@ -77,9 +77,9 @@ def _right(flows: bool, count: int) -> list[Pair]:
 
 def _wrong(flows: bool) -> Iterator[Pair]:
     executors = [ReferenceExecutor()]
-    for mutant in mutants(7, lambda outcome: _flows((outcome,)) is flows):
-        pair = mutant.outcome, mutant.model
-        if _flows(pair) is flows and tried(mutant, executors).differs:
+    for mutant in mutants(7, accept=lambda outcome: _flows((outcome,)) is flows):
+        pair = mutant.equal, mutant.model
+        if _flows(pair) is flows and tried(mutant, executors).failure is not None:
             yield pair
 
 

@@ -11,11 +11,12 @@ from onnx import ModelProto, parser
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
 from passes.ir.model import Model
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
 from passes.verify import verification
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Limits, Models, Requirements
 from tests.instruments import proven
+from tests.instruments.proven import for_all_sizes as prove
 
 Pair = tuple[ModelProto, ModelProto]
 _SAMPLE = 30

@@ -27,7 +27,7 @@ from passes.errors import DONE, FAILED, MISMATCH, NOT_PRODUCED, WrongUsage
 if TYPE_CHECKING:
     from passes.bisection.result import Bisection
     from passes.ir.model import Model
-    from passes.proving.judging import Judged
+    from passes.proving.prover import Attempt
     from passes.reports.precision import Within
     from passes.reports.proof import Proof
     from passes.reports.report import Checked
@@ -179,8 +179,8 @@ class Verify(Comparing, Reporting, Paged, Standalone):
 class Prove(Executing, Binding, Reporting, Standalone):
     """Prove that a model answers as another one does, or execute both to find a difference.
 
-    Exit 0 if it is proven: for all inputs, sizes and trip counts, else for all floats at drawn
-    sizes, else there up to the order of summation. Exit 4, with a reproducer folder, if the two
+    Exit 0 if it is proven: for all sizes, else for those that the verdict names, else there up to
+    the order of summation. Exit 4, with a reproducer folder, if the two
     models were executed and differ; 3 if there is neither a proof nor such inputs, with the term or
     the operator at which the proof ended: such a model may still be right.
     """
@@ -257,9 +257,9 @@ class Prove(Executing, Binding, Reporting, Standalone):
                 shown = replace(shown, files={**shown.files, "certify": lambda: certificate})
         yield shown
 
-    def _judged(self, say: Say) -> tuple[tuple[Model, Model], Judged]:
+    def _judged(self, say: Say) -> tuple[tuple[Model, Model], Attempt]:
         """Both models, with their inputs bound, and what was found."""
-        from passes.proving.judging import Executing, judge
+        from passes.proving.narrowing import Executing, prove
         from passes.proving.promises import Promises, bound
 
         promised = rule_options(self)
@@ -267,7 +267,7 @@ class Prove(Executing, Binding, Reporting, Standalone):
         given = feeds_of(self.inputs, old.proto)
         executing = Executing(self.executor, self.verify_budget, self.seed, given)
         say("proving")
-        return (old, new), judge(old, new, self.budget, executing, Promises.of([promised]))
+        return (old, new), prove(old, new, self.budget, Promises.of([promised]), executing)
 
 
 @command(
@@ -449,15 +449,12 @@ def _both(before: Source, after: Source) -> tuple[Model, Model]:
 
 def _shown(after: Source, proof: Proof) -> Output:
     """What is shown of a proof."""
-    text = "\n".join(
-        [f"{path_of(after)}: {proof.sentence()}", *(f"  {one}" for one in proof.rests_on)]
-    )
+    lines = [f"{path_of(after)}: {proof.sentence()}", *(f"  {one}" for one in proof.rests_on)]
+    text = "\n".join(lines)
     files = {"json": lambda: dumps(asdict(proof), indent=2) + "\n"}
     if proof.is_proven:
         return Output(text, files)
-    return Output(
-        "", files, failure=f"{path_of(after)}: {proof.sentence()}", exit_code=NOT_PRODUCED
-    )
+    return Output("", files, failure=text, exit_code=NOT_PRODUCED)
 
 
 def _reproduced(

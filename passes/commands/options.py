@@ -166,7 +166,7 @@ class Binding(Declared):
 ProofBudget = Annotated[
     float,
     Help(
-        "Seconds that the proof may take for all sizes, and again at drawn sizes.",
+        "Seconds that the proof may take, for all sizes, stated ones and drawn ones together.",
         least=0,
         metavar="S",
     ),
@@ -188,14 +188,14 @@ class Options(Executing, Binding, Converting):
     allow_unverified: bool = option(False, "Write rewrites that could not be compared.")
     prove: bool = option(
         False,
-        "Also prove that the outcome answers as the model does, for all inputs, sizes and trip "
-        "counts, else at drawn sizes, and report the result. Where that fails, what the proof "
-        "asks for is executed.",
+        "Also prove that the outcome answers as the model does, for all sizes, else for stated or "
+        "drawn ones, and report the result. Where there is no proof for all sizes, what it asks "
+        "for is executed.",
     )
     require_proof: str | None = option(
         None,
         "Write nothing and exit 3 unless --prove shows the outcome right: for `all` sizes, at "
-        "least at drawn `sizes`, or at least there up to the order of `summation`.",
+        "least at stated or drawn `sizes`, or at least there up to the order of `summation`.",
         ProofScope,
     )
     certify: bool = option(

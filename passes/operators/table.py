@@ -158,6 +158,7 @@ Slice           .     move never   any   exact  never  moves=0 fixed=1-4 vectors
 SpaceToDepth    .     move .       any   exact  never  moves=0
 Split           .     move never   any   exact  never  moves=0 fixed=1 vectors=1
 Squeeze         .     view never   any   exact  never  moves=0 fixed=1 axes
+StringNormalizer .    .    .       .     .      .      deciding=0
 StringSplit     .     .    .       .     .      .      deciding=0
 TensorScatter   .     .    .       .     .      never
 Tile            .     fill never   any   exact  never  moves=0 fixed=1 vectors=1

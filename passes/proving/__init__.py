@@ -1,3 +1,3 @@
-"""Shows two models equal for all inputs, sizes and trip counts, without executing them."""
+"""Shows two models equal for as many inputs as possible, without executing them."""
 
 from __future__ import annotations

@@ -50,16 +50,12 @@ class Proofs:
         """Return what the proof of an outcome found; None if no command asks for a proof."""
         if not self.asked:
             return None
-        from passes.proving.drawn.proving import at_sizes
+        from passes.proving.narrowing import prove
         from passes.proving.promises import Promises
-        from passes.proving.prover import attempt
 
         say("proving")
         budget = max(proving.budget for proving in self.asked)
-        promises = Promises.of(self.options)
-        new = Model(proto, model.path)
-        found = attempt(model, new, budget, promises)
-        return replace(found, proof=at_sizes(model, new, found.proof, budget, promises))
+        return prove(model, Model(proto, model.path), budget, Promises.of(self.options))
 
     def cases(self, model: Model, attempt: Attempt | None, seed: int) -> Sequence[Case]:
         """The inputs on which the open questions of a proof depend; none without a proof."""

@@ -51,6 +51,12 @@ class Clues:
         for term in (*(condition for condition, _ in self.decisions), *self.terms):
             yield from subterms(term)
 
+    def unknowns(self) -> set[Unknown]:
+        """The sizes and inputs that the terms read; if they read none, those of the decisions."""
+        of_terms = {_unknown(one) for term in self.terms for one in subterms(term)} - {None}
+        found = of_terms or {_unknown(one) for one in self._parts()}
+        return {one for one in found if one is not None}
+
     def conditions(self) -> list[Term]:
         """The comparisons of whole numbers in them."""
         found = dict.fromkeys(one for one in self._parts() if one.op in ("ge0", "eq0"))
@@ -64,6 +70,12 @@ class Clues:
 
 
 NO_CLUES = Clues()
+
+
+def written(unknown: Unknown) -> str:
+    """A size or an input as formulas have it."""
+    name = unknown[1]
+    return "size of axis {1} of {0!r}".format(*name) if isinstance(name, tuple) else f"{name}"
 
 
 def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:

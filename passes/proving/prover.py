@@ -3,58 +3,57 @@ answers the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
-from onnx import ValueInfoProto
-
-from passes.check import load_checked
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import MAIN, walk_model
-from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
 from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.loops.relations import Relations
-from passes.proving.operators.calls import Calls
-from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.operators.calls import Calls, common_reads
+from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
     Fails,
     Fork,
     SymbolicEvaluator,
     Values,
-    dtype_name,
     versions,
 )
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
-from passes.proving.terms.arrays import Array, NotProvable, Unranked, parameter
+from passes.proving.terms.arrays import Array, NotProvable, Unranked
 from passes.proving.terms.conditions import MOST_PARTS
 from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
 from passes.reports.proof import Proof, Scope
-from passes.types import signature
-from passes.types.inference import light_model
-from passes.types.shape_inference import objection
+from passes.verify.compare.verdicts import Failure
 
-__all__ = ["Attempt", "Proof", "attempt", "operators", "prove"]
+__all__ = ["Attempt", "attempt", "operators"]
 
 _MOST_PATHS = 80
 _MOST_CASES = 6
+#: The part of the budget that is kept for a proof without symbols.
+_REST = 0.7
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof and its choices, and if there is none what the answer depends on."""
+    """A proof, and its choices if it is for all sizes; else what the answer depends on, or the
+    failure that disproves it. `answers` is whether the original is known to answer some inputs."""
 
     proof: Proof
     clues: Clues = NO_CLUES
     choices: Choices | None = None
+    failure: Failure | None = None
+    answers: bool = False
 
 
 #: In which manners a model of recurrent operators is tried, others in the first.
@@ -87,60 +86,20 @@ class _Unproven(Exception):
         self.details: dict[str, Any] = details
 
 
-def prove(
-    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
-) -> Proof:
-    """Prove that `after` answers the same as `before` wherever that answers and the promises are
-    kept.
+def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -> Attempt:
+    """The proof for all sizes that are not fixed, its choices, and the terms at which it ended.
 
-    The `budget` is in seconds.
-    """
-    return attempt(before, after, budget, promises).proof
-
-
-def attempt(
-    before: Model,
-    after: Model,
-    budget: float = BUDGET,
-    promises: Promises = NO_PROMISES,
-    stated: Choices | None = None,
-) -> Attempt:
-    """The proof that `prove` returns, its choices, and the terms at which it ended.
-
-    With the choices that a certificate has `stated`, nothing is sought.
+    The `budget` is in seconds. With the choices that a certificate has `stated`, nothing is sought.
 
     Raises:
         DoesNotHold: a choice is not stated, or does not hold.
     """
-    found = _attempt(before, after, budget, promises, stated)
-    return replace(found, proof=replace(found.proof, promised=tuple(promises.sentences())))
-
-
-def _attempt(
-    before: Model, after: Model, budget: float, promises: Promises, stated: Choices | None
-) -> Attempt:
-    try:
-        before, after = load_checked(before)[0], load_checked(after)[0]
-        before, after = promises.applied(before, after)
-    except BadModel as error:
-        return Attempt(Proof("not-provable", "model", str(error)))
-    differs = signature.difference(before.proto, after.proto)
-    if differs is None and _defaults(before) != _defaults(after):
-        differs = "the defaults of inputs differ"
-    if differs is not None:
-        return Attempt(Proof("unproven", "signature", differs))
-    wrong = objection(light_model(after.proto), check_types=True)
-    if wrong:
-        return Attempt(Proof("not-provable", "model", f"the new model is not valid: {wrong}"))
-    for _, owner in owners(after.proto):
-        for graph in graphs_below(owner):
-            foreign = set(output_names(graph)) - defined(graph)
-            if foreign:
-                detail = f"the new model is not valid: a body returns {min(foreign)!r} of outside"
-                return Attempt(Proof("not-provable", "model", detail))
     end = monotonic() + budget
-    found = None
-    manners = _MANNERS if _has_cells(before) or _has_cells(after) else (Manner(),)
+    found, last = None, Manner()
+    manners = _MANNERS if _has_cells(pair.before) or _has_cells(pair.after) else (Manner(),)
+    calls = _calls(pair)
+    if calls.symbols:
+        manners = (replace(manners[0], symbols=True), *manners)
     if stated:
         if stated.manner not in manners:
             raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
@@ -150,13 +109,24 @@ def _attempt(
             continue
         algebra = Algebra(manner)
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
-        tried = _guided(guide, before, after, promises, end, budget)
-        if found is None or tried.proof.is_proven:
+        until = end - budget * _REST if manner.symbols else end
+        tried = _guided(guide, pair, until, budget, calls)
+        if found is None or tried.proof.is_proven or last.symbols:
             found = tried
-        if tried.proof.is_proven or tried.proof.code in _IN_ANY_MANNER:
+        last = manner
+        if tried.proof.is_proven or (tried.proof.code in _IN_ANY_MANNER and not manner.symbols):
             break
     assert found is not None
     return found
+
+
+def _calls(pair: Pair) -> Calls:
+    """What is known of the calls of two models before they are evaluated."""
+    newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
+    try:
+        return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
+    except NotProvable:
+        return Calls(newer)
 
 
 def _opsets(model: Model) -> list[int]:
@@ -177,11 +147,9 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
 
 
-def _guided(
-    guide: Guide, before: Model, after: Model, promises: Promises, end: float, budget: float
-) -> Attempt:
+def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -> Attempt:
     """The attempt in one manner, until the `end` of the budget."""
-    algebra = guide.algebra
+    algebra, promises = guide.algebra, pair.promises
     manner = algebra.manner
     algebra.terms.end = end
     pending: list[Decisions] = [()]
@@ -198,14 +166,12 @@ def _guided(
         ended = _Ended(algebra, decisions, paths)
         try:
             if promises.non_empty and not decisions:
-                promised = tuple((one, True) for one in _not_empty(algebra, before))
+                promised = tuple((one, True) for one in pair.not_empty(algebra))
             guide.enter(decisions)
-            calls = Calls(newer=max(_opsets(before)) <= min(_opsets(after)))
             algebra.start((*promised, *decisions))
-            old = SymbolicEvaluator(
-                before, algebra, calls, True, assumed, non_empty=promises.non_empty
-            )
-            ending = _path(guide, old, after, ended)
+            made, non_empty = calls.empty(manner.symbols), promises.non_empty
+            old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
+            ending = _path(guide, old, pair, ended)
             guide.end(ending)
             answers |= ending == "equal"
         except Contradiction:
@@ -227,14 +193,13 @@ def _guided(
             return ended.why("model", str(error))
         except _Unproven as error:
             return ended.unproven(error)
-    if promises and not answers:
+    if promises and not answers and not pair.fixed:
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
-    proof = Proof(
-        "proven", assumed=assumptions, paths=paths, scope=Scope(regrouped=manner.regrouped)
-    )
-    return Attempt(proof, choices=Choices(manner, guide.cases))
+    scope = Scope(regrouped=manner.regrouped, static=pair.is_static)
+    proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
+    return Attempt(proof, choices=Choices(manner, guide.cases), answers=answers)
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -278,14 +243,7 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _not_empty(algebra: Algebra, model: Model) -> Iterator[Term]:
-    """The conditions that no input has a size of 0."""
-    for value in signature.feedable(model.proto):
-        for size in _parameter(algebra, value).shape:
-            yield algebra.ge0(algebra.sub(size, algebra.one))
-
-
-def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> End:
+def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> End:
     """Prove it on one path, and tell how that ends.
 
     `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
@@ -296,17 +254,17 @@ def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> 
     """
     ended.evaluator = old
     try:
-        left = outputs_of(old)
+        left = outputs_of(old, pair)
     except Fails:
         return "original-fails"
-    new = ended.evaluator = old.after(after)
+    new = ended.evaluator = old.after(pair.after, partial(_is_same, guide))
     try:
-        right = outputs_of(new, old.model)
+        right = outputs_of(new, pair)
     except Fails as error:
         detail = f"the new model fails where the original may answer: {error}"
         raise _Unproven("fails", detail=detail) from error
     old.assumed |= new.over_nothing - old.over_nothing
-    for value, one, other in zip(after.proto.graph.output, left, right, strict=True):
+    for value, one, other in zip(pair.after.proto.graph.output, left, right, strict=True):
         try:
             _same(guide, value.name, one, other)
         except NotProvable as error:  # an output of unknown sizes
@@ -314,40 +272,16 @@ def _path(guide: Guide, old: SymbolicEvaluator, after: Model, ended: _Ended) -> 
     return "equal"
 
 
-def outputs_of(evaluator: SymbolicEvaluator, declared: Model | None = None) -> list[Array]:
-    """The outputs of a model for any inputs that another one, or itself, declares."""
+def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
+    """The outputs of a model of a pair for any inputs that the original declares."""
     model = evaluator.model.proto
-    fed = signature.feedable(declared.proto if declared else model)
-    opsets = versions(model.opset_import)
     values: Values = evaluator.constants(model.graph)
-    for value in fed:
-        known = evaluator.calls.leaves
-        values[value.name] = known.setdefault(value.name, _parameter(evaluator.algebra, value))
-    inner = evaluator.run(model.graph, values, opsets)
+    known = evaluator.calls.leaves
+    for name, value in pair.parameters(evaluator.algebra).items():
+        values[name] = known.setdefault(name, value)
+    inner = evaluator.run(model.graph, values, versions(model.opset_import))
+    evaluator.twins = inner
     return [inner[one.name] for one in model.graph.output]
-
-
-def _defaults(model: Model) -> dict[str, bytes]:
-    """The values of inputs that a caller need not feed."""
-    names = {value.name for value in signature.defaults(model.proto)}
-    tensors = [one for one in model.proto.graph.initializer if one.name in names]
-    return {one.name: model.read(one).tobytes() for one in tensors}
-
-
-def _parameter(algebra: Algebra, value: ValueInfoProto) -> Array:
-    """Any value of an input."""
-    tensor = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        kind = value.type.WhichOneof("value")
-        return Unranked(algebra, algebra.terms.make("elem", ("input", value.name, kind)))
-    shape = []
-    for axis, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            shape.append(algebra.whole(dim.dim_value))
-        else:
-            name = dim.dim_param or (value.name, axis)
-            shape.append(algebra.lift(algebra.terms.make("dim", name)))
-    return parameter(algebra, value.name, dtype_name(tensor.elem_type), tuple(shape))
 
 
 def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
@@ -384,6 +318,15 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         if possible:
             old, new = (algebra.subst(side, {}, whole=True) for side in sides)
             _equal(guide, name, (old, new), variables, ())
+
+
+def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
+    """Return whether two values within the models are shown equal, without another decision."""
+    try:
+        _same(guide, name, left, right)
+    except (_Unproven, Fork, NotProvable):
+        return False
+    return True
 
 
 def _equal(

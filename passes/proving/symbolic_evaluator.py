@@ -35,7 +35,13 @@ from passes.ir.places import MAIN, label
 from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
 from passes.proving.terms.algebra import INT64, Algebra
-from passes.proving.terms.arrays import Array, NotProvable, constant
+from passes.proving.terms.arrays import (
+    Array,
+    NotProvable,
+    Unranked,
+    constant,
+    parameter,
+)
 from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term, subterms
 
@@ -43,6 +49,8 @@ if TYPE_CHECKING:
     from passes.proving.operators.calls import Calls
 
 Values = dict[str, Array]
+#: Values of the new model that are tried in vain as those of the original of the same names.
+_MOST_UNLIKE = 4
 #: Codes of what no operator may stand for: it is no value that a node computes.
 _OF_MODELS = frozenset({"function", "model", "opset", "random", "sparse"})
 
@@ -186,9 +194,18 @@ class SymbolicEvaluator:
     obstacles: list[NotProvable] = field(default_factory=list)  # at calls that are not evaluated
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
-    def after(self, model: Model) -> SymbolicEvaluator:
-        """The evaluator of the new model, to which the calls of this one are known."""
-        return SymbolicEvaluator(model, self.algebra, self.calls, False, self.assumed)
+    twins: Values = field(default_factory=dict)  # of the main graph of the original
+    matches: Callable[[str, Array, Array], bool] = lambda *_: False
+    unlike: int = 0  # values that are not shown equal to their twins
+
+    def after(
+        self, model: Model, matches: Callable[[str, Array, Array], bool]
+    ) -> SymbolicEvaluator:
+        """The evaluator of the new model, to which the calls and values of this one are known."""
+        calls = self.calls
+        return SymbolicEvaluator(
+            model, self.algebra, calls, False, self.assumed, twins=self.twins, matches=matches
+        )
 
     # obligations
 
@@ -359,9 +376,20 @@ class SymbolicEvaluator:
             outputs = self._node(node, values, opsets, owner)
             for name, value in zip(node.output, outputs, strict=False):
                 if name:
-                    values[name] = value
+                    values[name] = self._cut(name, value)
             self.path.pop()
         return values
+
+    def _cut(self, name: str, value: Array) -> Array:
+        """The value of this name in the original in place of one that is shown to be equal: what
+        both models make of it is one from there on."""
+        twin = None if self.is_within else self.twins.get(name)
+        if twin is None or twin is value or self.unlike >= _MOST_UNLIKE:
+            return value
+        if self.matches(name, twin, value):
+            return twin
+        self.unlike += 1
+        return value
 
     def graph(
         self, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
@@ -398,8 +426,17 @@ class SymbolicEvaluator:
             return known
         outputs = self._evaluated(call)
         if key is not None and self.original:
+            outputs = list(map(self._symbol, node.output, outputs))
             self.calls.known[key] = read, outputs
         return outputs
+
+    def _symbol(self, name: str, value: Array) -> Array:
+        """Any floats of these sizes in place of a value that both models make alike."""
+        if name not in self.calls.symbols or isinstance(value, Unranked):
+            return value
+        if "float" not in value.dtype:
+            return value
+        return parameter(self.algebra, name, value.dtype, value.shape)
 
     def _evaluated(self, call: Application) -> list[Array]:
         """The outputs of a node; where its operator cannot be evaluated on these inputs, they are

@@ -9,8 +9,8 @@ from typing import Literal
 
 from passes.choices import ProofScope
 
-#: `symbolic`: for all sizes and trip counts; `terms`: equal terms at drawn sizes; `field`: equal up
-#: to the order of sums and products at drawn sizes.
+#: `symbolic`: for all sizes, or those that are stated; `terms`: equal terms at drawn sizes;
+#: `field`: equal up to the order of sums and products at drawn sizes.
 Method = Literal["symbolic", "terms", "field"]
 #: The most characters of sizes or conditions in a sentence.
 _LONGEST = 50
@@ -44,17 +44,40 @@ class Draw:
 
 
 def _written(elements: tuple[int | bool | str, ...]) -> str:
-    return str(elements[0]) if len(elements) == 1 else f"({', '.join(map(str, elements))})"
+    written = [repr(one) if isinstance(one, str) else str(one) for one in elements]
+    return written[0] if len(written) == 1 else f"({', '.join(written)})"
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A size, or a whole number that is an input, and the first and the last of its values for
+    which it is proven."""
+
+    name: str
+    first: int
+    last: int
+
+    @property
+    def values(self) -> range:
+        """All of its values."""
+        return range(self.first, self.last + 1)
+
+    def __str__(self) -> str:
+        only = self.first == self.last
+        return (
+            f"{self.name} = {self.first}" if only else f"{self.name} in {self.first}..{self.last}"
+        )
 
 
 @dataclass(frozen=True)
 class Scope:
     """The inputs that a proof covers.
 
-    `draws` are the cases if it is not `symbolic`; a symbolic proof that is `regrouped` holds up to
-    the order of summation. `decisions` is the number of conditions on floats after which a run was
-    left out, 0 if none was. The error of `field` is below 2 ** -`bits`, and `executed` cases
-    agreed.
+    `stated` are the ranges of sizes for which it is proven, if these are not all, and `static` is
+    whether no size is free and it covers all inputs. `draws` are the cases of a proof that is not
+    `symbolic`; one that is, and is `regrouped`, holds up to the order of summation. `decisions` is
+    the number of conditions on floats after which a run was left out, 0 if none was. The error of
+    `field` is below 2 ** -`bits`, and `executed` cases agreed.
     """
 
     method: Method = "symbolic"
@@ -63,36 +86,39 @@ class Scope:
     bits: int = 0
     executed: int = 0
     regrouped: bool = False
+    static: bool = False
+    stated: tuple[Stated, ...] = ()
 
     @property
     def kind(self) -> ProofScope:
         """The scope as users name it."""
         if self.regrouped or self.method == "field":
             return ProofScope.summation
-        return ProofScope.sizes if self.method == "terms" else ProofScope.all
+        is_all = not self.stated and (self.static or self.method == "symbolic")
+        return ProofScope.all if is_all else ProofScope.sizes
 
     @property
     def sizes(self) -> str:
-        """The drawn sizes, all of them; empty if there are none."""
-        return "; ".join(map(str, self.draws))
+        """The drawn sizes, all of them; empty if there are none, or if these are all, or ranges."""
+        return "" if self.static or self.stated else "; ".join(map(str, self.draws))
 
     def sentence(self) -> str:
         """The scope in words, after `proven`; of many sizes, the first ones."""
-        if self.method == "symbolic":
-            order = ", up to the order of summation" if self.regrouped else ""
-            return f"for all inputs, sizes and trip counts{order}"
-        where = f"at sizes {first_of([*map(str, self.draws)], '; ')}"
+        if self.stated:
+            where = f"for {' and '.join(map(str, self.stated))}"
+        elif self.static:
+            where = "for all inputs"
+        elif self.method == "symbolic":
+            where = "for all sizes"
+        else:
+            where = f"at sizes {first_of([*map(str, self.draws)], '; ')}"
         if self.decisions:
             where += f", for at most {self.decisions} conditions on floats in a run"
-        if self.method == "terms":
-            return f"for all floats {where}"
-        return (
-            f"up to the order of summation {where}; error < 2^-{self.bits}, {self.executed}"
-            " executed cases agree"
-        )
+        order = ", up to the order of summation"
+        return where + order * (self.kind == ProofScope.summation)
 
 
-#: For all inputs, sizes and trip counts.
+#: For all inputs and sizes.
 ALL_SIZES = Scope()
 
 Verdict = Literal["proven", "unproven", "not-provable", "disproven"]
@@ -169,11 +195,16 @@ class Proof:
 
     @property
     def rests_on(self) -> list[str]:
-        """The lines on the sizes that its sentence leaves out, on what it assumes, and on what the
-        user promised."""
-        sizes = self.scope.sizes
-        left_out = [sizes] if sizes not in self.sentence() else []
-        groups = [("sizes", left_out), ("assumed", self.assumed), ("promised", self.promised)]
+        """The lines on what its sentence leaves out: sizes, executed cases, why there is no proof
+        at drawn sizes; on what it assumes, and on what the user promised."""
+        sizes, bits, executed = self.scope.sizes, self.scope.bits, self.scope.executed
+        groups = [
+            ("sizes", [sizes] if sizes not in self.sentence() else []),
+            ("error", [f"below 2^-{bits}, {executed} executed cases agree"] if bits else []),
+            ("at drawn sizes", [self.at_sizes] if self.at_sizes else []),
+            ("assumed", self.assumed),
+            ("promised", self.promised),
+        ]
         return [f"{word}: {one}" for word, sentences in groups for one in sentences]
 
     @property
@@ -188,10 +219,9 @@ class Proof:
     def sentence(self) -> str:
         """The verdict in one line."""
         if self.is_proven:
-            count = "1 case" if self.paths == 1 else f"{self.paths} cases"
             options = dict.fromkeys(one.partition(": ")[0] for one in self.promised)
             under = f", under {', '.join(options)}" if options else ""
-            return f"proven {self.scope.sentence()}{under} ({count})"
+            return f"proven {self.scope.sentence()}{under}"
         if self.verdict == "disproven":
             return f"disproven by {', '.join(self.inputs) or 'its outputs'}; {self.detail}"
         parts = [self.verdict, self.code]
@@ -202,5 +232,4 @@ class Proof:
         parts += [one for one in (self.node, self.detail) if one]
         cases = [f"({one})" if " or " in one else one for one in self.where]
         where = f"; if {first_of(cases, ' and ')}" if cases else ""
-        at_sizes = f"; at drawn sizes: {self.at_sizes}" if self.at_sizes else ""
-        return f"{': '.join(parts)}{where}{at_sizes}"
+        return f"{': '.join(parts)}{where}"

@@ -10,16 +10,19 @@ import warnings
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import onnx
 
-from passes.choices import RuleOptions
+from passes.choices import ProofScope, RuleOptions
 from passes.ir.model import Model
-from passes.proving.drawn.proving import at_sizes
+from passes.proving.drawn.proving import prove_at_sizes
+from passes.proving.narrowing import prove
+from passes.proving.pair import NoPair, Pair
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.prover import prove
+from passes.proving.prover import attempt
 from passes.reports.proof import Proof
 
 ROOT = Path(__file__).parent.parent.parent
@@ -52,25 +55,38 @@ def promises_of(before: Path) -> Promises:
 
 def proof_of(before: Path, budget: float = _BUDGET) -> Proof:
     """The proof of a golden pair for all sizes, in so many seconds."""
-    return prove(*sides(before), budget, promises_of(before))
+    return for_all_sizes(*sides(before), budget, promises_of(before))
 
 
 def proof_in_turn(before: Path) -> Proof:
-    """The proof of a golden pair for all sizes, else at drawn sizes."""
-    return prove_in_turn(*sides(before), _BUDGET, promises_of(before))
+    """The widest proof of a golden pair."""
+    return prove(*sides(before), _BUDGET, promises_of(before)).proof
 
 
-def prove_in_turn(
-    before: Model, after: Model, budget: float, promises: Promises = NO_PROMISES
+def for_all_sizes(
+    before: Model, after: Model, budget: float = _BUDGET, promises: Promises = NO_PROMISES
 ) -> Proof:
-    """The proof of a pair for all sizes, else at drawn sizes, without executing it as `prove`."""
-    found = prove(before, after, budget, promises)
-    return at_sizes(before, after, found, budget, promises)
+    """The proof of a pair for all sizes, without the narrower ones."""
+    try:
+        found = attempt(Pair.of(before, after, promises), budget).proof
+    except NoPair as error:
+        return error.proof
+    return replace(found, promised=tuple(promises.sentences()))
+
+
+def at_drawn_sizes(
+    before: Model, after: Model, budget: float = _BUDGET, promises: Promises = NO_PROMISES
+) -> Proof:
+    """The proof of a pair at drawn sizes, without the wider ones."""
+    try:
+        return prove_at_sizes(Pair.of(before, after, promises), budget)
+    except NoPair as error:
+        return error.proof
 
 
 def kind_of(proof: Proof) -> str:
-    """The method of a proof, or the code of what is not proven."""
-    return proof.scope.method if proof.is_proven else proof.code
+    """The scope of a proof, or the code of what is not proven."""
+    return proof.kind or proof.code
 
 
 def table(proofs: Mapping[str, Counter[str]]) -> str:
@@ -85,11 +101,11 @@ def table(proofs: Mapping[str, Counter[str]]) -> str:
 
 
 def row(name: str, kinds: Counter[str]) -> str:
-    """A row of the table: the pairs by method, and the codes of the others."""
-    methods = ("symbolic", "terms", "field")
-    codes = {kind: count for kind, count in kinds.items() if kind not in methods}
+    """A row of the table: the pairs by scope, and the codes of the others."""
+    scopes = [*ProofScope]
+    codes = {kind: count for kind, count in kinds.items() if kind not in scopes}
     why = ", ".join(f"{kind} {count}" for kind, count in sorted(codes.items()))
-    cells = [*(kinds[one] for one in methods), sum(codes.values()), why]
+    cells = [*(kinds[one] for one in scopes), sum(codes.values()), why]
     return f"| {name} | {' | '.join(map(str, cells))} |\n"
 
 

@@ -26,5 +26,5 @@ def test_mutants_are_drawn_alike_and_of_every_kind() -> None:
     again = list(islice(mutants(0), 60))
     assert [(one.name, one.text) for one in drawn] == [(one.name, one.text) for one in again]
     assert {one.kind for one in drawn} == {
-        change.kind for one in drawn for change in changes(one.outcome)
+        change.kind for one in drawn for change in changes(one.equal)
     }

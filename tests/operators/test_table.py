@@ -26,7 +26,7 @@ _UNKNOWN = """
     AffineGrid Attention BitCast CausalConvWithState Col2Im DeformConv Det
     DynamicQuantizeLinear GridSample ImageDecoder LinearAttention MaxRoiPool
     NegativeLogLikelihoodLoss QLinearMatMul RegexFullMatch RoiAlign RotaryEmbedding
-    SoftmaxCrossEntropyLoss StringConcat StringNormalizer SwiGLU TfIdfVectorizer
+    SoftmaxCrossEntropyLoss StringConcat SwiGLU TfIdfVectorizer
 """
 #: Operators that may give what is no tensor, if they are fed that: asked of where it matters.
 _HAND_ON = {"Identity", "If", "Loop"}

@@ -20,6 +20,7 @@ from passes.ir.model import Model
 from passes.proving.certificates.guide import Guide
 from passes.proving.loops.relations import Relations
 from passes.proving.operators.calls import Calls
+from passes.proving.pair import Pair
 from passes.proving.prover import outputs_of
 from passes.proving.symbolic_evaluator import Fails, Fork, SymbolicEvaluator
 from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
@@ -66,7 +67,7 @@ def disagreement(
             evaluators = [
                 SymbolicEvaluator(Model.load(one), algebra, Calls(), True) for one in models
             ]
-            sides = [outputs_of(one) for one in evaluators]
+            sides = [outputs_of(one, Pair(one.model, one.model)) for one in evaluators]
         except Contradiction:
             return "what holds on these inputs is a contradiction"
         except Fails as error:
@@ -238,6 +239,8 @@ class Worth:
 
     def _called(self, term: Term, bound: Mapping[int, Any], value: Callable[[Term], Any]) -> Any:
         """An output of an operator as a whole, one of its sizes, or whether it answers."""
+        if term.data == ("", "Loop", "bool"):
+            return True  # the loop ends
         domain, op, _, version, attributes, _, given, *which = term.data  # type: ignore[misc]
         args = list(term.args)
         arrays: list[Any] = []

@@ -21,12 +21,13 @@ from passes.proving.asked import CannotCertify
 from passes.proving.certificates import certificate
 from passes.proving.certificates.certificate import BadCertificate, Certificate, digest
 from passes.proving.certificates.guide import Choices, DoesNotHold
-from passes.proving.drawn.proving import prove_at_sizes
+from passes.proving.pair import Pair
 from passes.proving.prover import attempt
 from passes.proving.terms.algebra import Manner
 from passes.reports.json_values import schema_of
 from tests.called import called, called_elsewhere
 from tests.instruments.proven import FOLDER, golden_pairs, sides
+from tests.instruments.proven import at_drawn_sizes as prove_at_sizes
 
 #: Pairs with cases, relations between loops, parts of indices, and early exits.
 SAMPLE = (
@@ -44,7 +45,7 @@ SAMPLE = (
 def certified(before: Path) -> str | None:
     """The certificate of a golden pair as text, if it is proven for all sizes."""
     pair = sides(before)
-    found = attempt(*pair, 20)
+    found = attempt(Pair.of(*pair), 20)
     if not found.proof.is_proven:
         return None
     return Certificate.of(*pair, found.proof, found.choices, 20).to_json()
@@ -265,7 +266,7 @@ def test_a_manner_that_is_not_tried_proves_nothing() -> None:
         Model.load(onnx.parser.parse_model(text + body))
         for body in ("{ d = Sub (a, b) y = Neg (d) }", "{ y = Sub (b, a) }")
     )
-    own = attempt(before, before)
+    own = attempt(Pair.of(before, before))
     made = Certificate.of(before, before, own.proof, own.choices, 20)
     manner = Manner(distributed=True)
     forged = replace(made, after=digest(after), choices=Choices(manner, made.choices.cases))

@@ -8,8 +8,9 @@ import pytest
 
 from passes.ir.model import Model
 from passes.proving.clues import cases_of
-from passes.proving.judging import Executing, Judged, judge
-from passes.proving.prover import attempt
+from passes.proving.narrowing import Executing, prove
+from passes.proving.pair import Pair as Models
+from passes.proving.prover import Attempt, attempt
 from tests.instruments.mutants.outcomes import Pair, pairs
 from tests.proving.test_wrong_pairs import WRONG, timely
 
@@ -35,8 +36,8 @@ def model(graph: str) -> Model:
     return Model.load(onnx.parser.parse_model(HEAD + graph))
 
 
-def judged(before: str, after: str) -> Judged:
-    return judge(model(before), model(after), executing=Executing("reference", 20))
+def judged(before: str, after: str) -> Attempt:
+    return prove(model(before), model(after), executing=Executing("reference", 20))
 
 
 def wrong(name: str) -> tuple[str, str]:
@@ -66,7 +67,7 @@ def test_a_fault_on_rare_inputs_is_disproven(pair: Pair) -> None:
 
 def sizes_drawn(before: str, after: str, name: str) -> set[int]:
     """The first sizes of an input in the cases for which the proof of a pair asks."""
-    found = attempt(model(before), model(after))
+    found = attempt(Models.of(model(before), model(after)))
     cases = cases_of(model(before).proto, found.clues)
     return {np.asarray(case.feeds[name]).shape[0] for case in cases}
 
@@ -83,7 +84,7 @@ def test_sizes_are_drawn_whose_product_is_compared() -> None:
     text = """(float[B,T] x) => (float[B,T] y) {
         most = Constant <value_int = 2000> () n = Size (x) g = Greater (n, most)
         z = Neg (x) y = Where (g, @, x) }"""
-    found = attempt(model(text.replace("@", "x")), model(text.replace("@", "z")))
+    found = attempt(Models.of(model(text.replace("@", "x")), model(text.replace("@", "z"))))
     cases = cases_of(model(text.replace("@", "x")).proto, found.clues)
     elements = {np.asarray(case.feeds["x"]).size for case in cases}
     assert min(elements) < 2000 < max(elements)
@@ -122,7 +123,7 @@ def test_the_largest_numbers_are_not_drawn() -> None:
     """A sum of them is infinite or not, by the order in which it is added up."""
     text = "(float[N] x, float[N] y) => (float[N] z) { z = @ (x, y) }"
     before, after = (model(text.replace("@", op)) for op in ("Add", "Sub"))
-    cases = cases_of(before.proto, attempt(before, after).clues)
+    cases = cases_of(before.proto, attempt(Models.of(before, after)).clues)
     drawn = np.concatenate([np.asarray(case.feeds["x"]) for case in cases])
     assert np.isinf(drawn).any()
     assert np.abs(drawn[np.isfinite(drawn)]).max() < 1e19

@@ -17,6 +17,7 @@ BEGIN, END = "<!-- codes of proofs -->\n", "<!-- end of codes of proofs -->\n"
 GIVES = {
     "NotProvable": 0,
     "_Unproven": 0,
+    "NoPair": 1,
     "Unequal": 0,
     "Proof": 1,
     "why": 0,

@@ -11,7 +11,8 @@ import pytest
 
 from passes.ir.model import Model
 from passes.proving.assumptions import ALWAYS, CELLS_NOTHING, SCANS_NOTHING
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
+from tests.instruments.proven import for_all_sizes as prove
 
 HERE = Path(__file__).parent
 FALSE_PROOFS = sorted((HERE / "false_proofs").glob("*.before.onnxtxt"))

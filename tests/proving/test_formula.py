@@ -6,7 +6,8 @@ import onnx.parser
 import pytest
 
 from passes.ir.model import Model
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
+from tests.instruments.proven import for_all_sizes as prove
 from tests.proving.test_wrong_pairs import WRONG, proof
 
 #: Of each pair: the output, the parts that differ, what they are a part of, and where they do.

@@ -7,7 +7,7 @@ import pytest
 
 import passes
 from passes.ir.model import Model
-from passes.proving.prover import prove
+from tests.instruments.proven import for_all_sizes as prove
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 
@@ -104,3 +104,10 @@ def test_extremes_of_extremes_end_within_the_budget(many: int) -> None:
     )
     found = passes.prove(before, after, executor="reference", budget=5)
     assert found.verdict == "disproven"
+
+
+def test_a_model_without_operators_of_onnx_has_no_opset() -> None:
+    text = """<ir_version: 10, opset_import: ["ai.onnx.ml" : 3]>
+    g (float[N,3] x) => (float[N,3] y) { y = ai.onnx.ml.Normalizer <norm = "L1"> (x) }"""
+    model = Model.load(onnx.parser.parse_model(text))
+    assert prove(model, model).code == "opset"

@@ -13,9 +13,9 @@ from onnx import ModelProto
 import passes
 from passes.choices import Assumption, RuleOptions
 from passes.ir.model import Model
-from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.promises import Promises
-from passes.proving.prover import prove
+from tests.instruments.proven import at_drawn_sizes as prove_at_sizes
+from tests.instruments.proven import for_all_sizes as prove
 from tests.written import changed
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
@@ -78,7 +78,7 @@ def test_a_loop_runs_no_more_often_than_promised() -> None:
     assert prove(*pair(SUM, TWO)).code == "element"
     proof = prove(*pair(SUM, TWO), promises=Promises(max_trips=2))
     assert proof.is_proven
-    assert proof.sentence().endswith("trip counts, under --max-trips 2 (4 cases)")
+    assert proof.sentence().endswith("for all inputs, under --max-trips 2")
     told = "promised: --max-trips 2: no Loop of unknown trip count runs over 2 iterations"
     assert told in proof.rests_on
 

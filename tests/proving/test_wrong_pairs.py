@@ -12,8 +12,9 @@ from _pytest.mark import ParameterSet
 
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS, REGROUPED
-from passes.proving.prover import Proof, prove
+from passes.reports.proof import Proof
 from tests.instruments.mutants.outcomes import Pair, pairs
+from tests.instruments.proven import for_all_sizes as prove
 
 #: What comes before each graph.
 HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '

@@ -118,6 +118,10 @@ def movements(opset: int) -> Iterator[Entry]:
     fractions = np.array([-1.5, -0.5, 0.6, 1.9, 3.1, -3.7], np.float32)
     yield opset, "y = OneHot (i, d, v)", {"i": fractions, "d": ints(3), "v": ints(0, 7)}
     yield opset, "y, i, j, c = Unique (x)", {"x": draw(0)}
+    twice = np.array([[2, 1, 2], [0, 3, 0], [2, 1, 2]], F32)
+    for given in ("", "axis = 0, ", "axis = 1, "):
+        yield opset, f"y = Unique <{given}sorted = 0> (x)", {"x": twice}
+        yield opset, f"y, i, j, c = Unique <{given}sorted = 0> (x)", {"x": twice}
     bounds = {"a": np.array(3), "b": np.array(1), "c": np.array(1)}
     yield opset, "y = Range (a, b, c)", bounds
     yield opset, "y = Flatten <axis = 1> (x)", {"x": draw(2, 0, 3)}

@@ -71,6 +71,9 @@ def lengths() -> Iterator[Entry]:
     slices = {"x": X3, "s": ints(0), "e": ints(1), "a": ints(0)}
     yield 13, "y = Slice (x, s, e, a, t)", {**slices, "t": ints(0)}
     yield 13, "y = Slice (x, s, e, a)", {**slices, "a": ints(1)}
+    yield 13, "y = Slice (x, s, e)", {"x": X23, "s": ints(0, 0), "e": ints(1)}
+    yield 13, "y = Slice (x, s, e, a)", {**slices, "x": X23, "a": ints(0, 1)}
+    yield 13, "y = Slice (x, s, e, a, t)", {**slices, "x": X23, "t": ints(1, 1)}
     twice = {"x": X23, "s": ints(0, 0), "e": ints(1, 1)}
     yield 13, "y = Slice (x, s, e)", {**twice, "x": X3}
     yield 13, "y = Slice (x, s, e, a)", {**twice, "a": ints(0, 0)}

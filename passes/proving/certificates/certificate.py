@@ -20,8 +20,8 @@ from passes.ir.protos import copied, set_metadata
 from passes.ir.versions import tools
 from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
-from passes.proving.judging import Executing, executed
-from passes.proving.promises import NO_PROMISES
+from passes.proving.narrowing import Executing, executed, prove_stated
+from passes.proving.pair import NoPair, Pair
 from passes.proving.prover import attempt
 from passes.reports.json_values import as_json, read_as
 from passes.reports.proof import Proof, Scope
@@ -40,7 +40,7 @@ class Certificate:
 
     `before` and `after` are the digests of the models, `tools` the versions that wrote it. `scope`
     is what the proof covers, and `assumed` what it assumes, in words. A proof for all sizes has
-    its `choices`; one at drawn sizes has none, but the sizes are in its scope.
+    its `choices`; one at stated or drawn sizes has none, but the sizes are in its scope.
     """
 
     version: int
@@ -65,7 +65,7 @@ class Certificate:
                 f"a certificate has no promises, and the proof rests on {proof.promised[0]}"
             )
         if choices is not None:  # what the search only tried is left out
-            followed = attempt(before, after, budget, stated=choices)
+            followed = attempt(Pair.of(before, after), budget, choices)
             if not followed.proof.is_proven:
                 raise DoesNotHold(
                     f"there is no certificate: without searches, {followed.proof.line}"
@@ -117,11 +117,15 @@ class Certificate:
                     f"{printable(stated[:16])}...; {model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
-        if choices is None:
-            proof = _at_sizes(before, after, budget)
-        else:
-            found = attempt(before, after, budget, stated=choices)
-            proof, choices = found.proof, found.choices
+        try:
+            pair = Pair.of(before, after)
+            if choices is None:
+                proof = self._done_again(pair, budget)
+            else:
+                found = attempt(pair, budget, choices)
+                proof, choices = found.proof, found.choices
+        except NoPair as error:
+            proof = error.proof
         if not proof.is_proven:
             by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
             shown = proof.sentence() if proof.verdict == "disproven" else proof.line
@@ -132,16 +136,16 @@ class Certificate:
             raise DoesNotHold(differs)
         return proof
 
-
-def _at_sizes(before: Model, after: Model, budget: float) -> Proof:
-    """The proof at drawn sizes, as the search for one makes it: if no other sizes disprove it."""
-    found = attempt(before, after, budget)
-    if not found.proof.is_proven:
-        executing = Executing(Executors.reference, budget)
-        proof = executed(before, after, found, executing, NO_PROMISES).proof
-        if proof.verdict == "disproven":
-            return proof
-    return prove_at_sizes(before, after, budget)
+    def _done_again(self, pair: Pair, budget: float) -> Proof:
+        """The proof for the stated sizes, or at drawn ones, if no other sizes disprove it."""
+        found = attempt(pair, budget)
+        if not found.proof.is_proven:
+            found = executed(pair, found, Executing(Executors.reference, budget))
+            if found.failure is not None:
+                return found.proof
+        if self.scope.stated and self.scope.method == "symbolic":
+            return prove_stated(pair, self.scope.stated, budget) or found.proof
+        return prove_at_sizes(pair, budget)
 
 
 def _difference(stated: Any, own: Any, path: str = "") -> str:

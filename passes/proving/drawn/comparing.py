@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import prod
 from time import monotonic
 
 import numpy as np
 
+from passes.analysis.safety.randomness import first_random
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
+from passes.proving.clues import Unknown, written
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
@@ -23,11 +25,13 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.proving.pair import sizes_of
 from passes.proving.terms.algebra import Contradiction
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import OutOfTime, Term
-from passes.reports.proof import Draw
+from passes.reports.proof import Draw, Stated
 from passes.types import signature
+from passes.types.value_types import dims_of
 from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.hints import model_hints
@@ -67,7 +71,8 @@ class _LeftOut(Exception):
 class Found:
     """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
     outputs of equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, and what is assumed of what the new model alone runs over nothing."""
+    for too many decisions, whether sizes of others were guessed, and what is assumed of what the
+    new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
@@ -75,6 +80,7 @@ class Found:
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
+    is_guessed: bool = False
     over_nothing: set[str] = field(default_factory=set)
 
 
@@ -91,6 +97,7 @@ class PairAtSizes:
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
+        self._guessed = False
 
     def run(self) -> Found:
         """Compare both models at all sizes that are drawn.
@@ -130,6 +137,38 @@ class PairAtSizes:
                 raise NotProvable("draws", "the original answers at no sizes that were drawn")
             return self.found
 
+    def covered(self) -> tuple[Stated, ...] | None:
+        """The ranges of the sizes of which all inputs were compared, none if no size is free; None
+        if they are no ranges, or an element was drawn, a number is random, a run was left out."""
+        if self.wanted or self.found.is_cut or self.found.is_guessed:
+            return None
+        if any(first_random(model, model.proto.graph.node) for model in self._models):
+            return None
+        declared = {
+            value.name: sizes_of(value)
+            for value in signature.feedable(self._models[0].proto)
+            if value.type.HasField("tensor_type") and dims_of(value.type) is not None
+        }
+        ranks = {name: len(dims) for name, dims in declared.items()}
+        fixed = {name: one.shape for name, one in self._defaults().items()}
+        drawn = []
+        for draw in self.found.draws:
+            shapes, sizes = {**dict(draw.shapes), **fixed}, dict[Unknown, int]()
+            if {name: len(one) for name, one in shapes.items()} != ranks:
+                return None
+            for name, dims in declared.items():
+                for dim, size in zip(dims, shapes[name], strict=True):
+                    if (dim if isinstance(dim, int) else sizes.setdefault(dim, size)) != size:
+                        return None
+            drawn.append(sizes)
+        stated = [
+            Stated(written(name), min(values), max(values))
+            for name in drawn[0]
+            if (values := [sizes[name] for sizes in drawn])
+        ]
+        every = {tuple(sizes.values()) for sizes in drawn}
+        return tuple(stated) if prod(len(one.values) for one in stated) == len(every) else None
+
     def _at_all_sizes(self, drawer: Drawer) -> None:
         """Compare at each of the sizes, in several ways if whole numbers matter."""
         for place in range(len(SIZES)):
@@ -146,7 +185,7 @@ class PairAtSizes:
         draw = self._draw(feeds)
         if draw in self.found.draws:
             return True
-        runs = self.found.runs
+        runs, self._guessed = self.found.runs, False
         pending: list[dict[Term, bool]] = [{}]
         for _ in range(_MOST_PATHS):
             decided = pending.pop()
@@ -171,6 +210,7 @@ class PairAtSizes:
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
+        self.found.is_guessed |= self._guessed
         return True
 
     def _compare(self, feeds: Feeds) -> None:
@@ -184,6 +224,7 @@ class PairAtSizes:
         try:
             left = before.answer(feeds, self._end)
         except ModelFailed:
+            self._guessed |= before.machine.guessed_shapes
             return
         self._terms.is_new = True
         try:
@@ -192,6 +233,7 @@ class PairAtSizes:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
         is_guessed = before.machine.guessed_shapes or after.machine.guessed_shapes
+        self._guessed |= is_guessed
         outputs = zip(before.output_names_, left, right, strict=True)
         try:
             pairs = [pair for output in outputs for pair in _elements(*output)]
@@ -219,21 +261,22 @@ class PairAtSizes:
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
             tuple(
                 (name, tuple(one.reshape(-1).tolist()))
-                for name, one in feeds.items()
+                for name, one in (*self._defaults().items(), *feeds.items())
                 if name in self.wanted and isinstance(one, np.ndarray)
             ),
         )
 
     def fed(self, feeds: Feeds) -> dict[str, Value]:
         """The inputs as terms, those that are wanted as they are."""
-        proto = self._models[0].proto
-        free = {value.name for value in signature.defaults(proto)}
-        defaults = {
-            one.name: self._models[0].read(one)
-            for one in proto.graph.initializer
-            if one.name in free
-        }
-        return {name: self._input(name, value, ()) for name, value in {**defaults, **feeds}.items()}
+        given = {**self._defaults(), **feeds}
+        return {name: self._input(name, value, ()) for name, value in given.items()}
+
+    def _defaults(self) -> dict[str, Array]:
+        """The values of the inputs that a caller need not feed."""
+        model = self._models[0]
+        free = {value.name for value in signature.defaults(model.proto)}
+        tensors = [one for one in model.proto.graph.initializer if one.name in free]
+        return {one.name: model.read(one) for one in tensors}
 
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
@@ -310,7 +353,7 @@ def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) ->
     plan = Plan("ordinary", f"sizes {sizes}", sizes, items=sizes[0])
     for attempt in range(_ATTEMPTS):
         feeds = drawer.case(plan, attempt).feeds
-        total = sum(math.prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
+        total = sum(prod(one.shape) for one in feeds.values() if isinstance(one, np.ndarray))
         if total > _MOST_ELEMENTS:
             raise CannotDraw(f"inputs of {total} elements are too large")
         yield feeds if attempt % 2 else _counted(feeds, names, 2 * place + attempt // 2)

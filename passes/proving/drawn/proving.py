@@ -7,11 +7,10 @@ from dataclasses import replace
 from time import monotonic
 
 from passes.choices import PROOF_BUDGET as BUDGET
-from passes.ir.model import Model
 from passes.proving.assumptions import AT_SIZES, REORDERED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
 from passes.proving.drawn.field import Field
-from passes.proving.promises import NO_PROMISES, Promises
+from passes.proving.pair import Pair
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import difference
 from passes.reports.proof import Proof, Scope
@@ -21,50 +20,31 @@ from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
-#: The codes for which drawn sizes are of no use.
-SETTLED = frozenset({"signature", "model", "promise"})
 #: Cases that are executed where sums are in another order.
 _EXECUTED = 14
 
 
-def at_sizes(
-    before: Model,
-    after: Model,
-    proof: Proof,
-    budget: float = BUDGET,
-    promises: Promises = NO_PROMISES,
-) -> Proof:
-    """`proof` if it holds for all sizes, else that at drawn sizes; if there is none, `proof` with
-    why."""
-    if proof.is_proven or proof.code in SETTLED:
-        return proof
-    found = prove_at_sizes(before, after, budget, promises)
-    if found.is_proven:
-        return replace(found, promised=proof.promised)
-    return replace(proof, at_sizes=f"{found.code}: {found.detail}")
-
-
-def prove_at_sizes(
-    before: Model, after: Model, budget: float = BUDGET, promises: Promises = NO_PROMISES
-) -> Proof:
-    """Prove that two models of one signature answer alike at drawn sizes, for all floats, wherever
-    the promises are kept.
+def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
+    """Prove that a pair answers alike at drawn sizes, for all floats, wherever the promises are
+    kept.
 
     The `budget` is in seconds.
     """
-    before, after = promises.applied(before, after)
-    keep = promises.keeping(before)
+    end = monotonic() + budget
+    keep = pair.promises.keeping(pair.before)
     try:
-        found = PairAtSizes(before, after, monotonic() + budget, keep).run()
+        compared = PairAtSizes(pair.before, pair.after, end, keep)
+        found = compared.run()
     except Unequal as error:
         return Proof("unproven", error.code, error.detail)
     except NotProvable as error:
         return Proof("not-provable", error.code, error.detail)
     decisions = MOST_DECISIONS if found.is_cut else 0
-    scope = Scope("terms", tuple(found.draws), decisions)
+    stated = compared.covered()
+    scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
-    return _regrouped((before, after), found, scope, budget, keep)
+    return _regrouped(pair, found, scope, end, keep)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -72,10 +52,10 @@ def _assumed(found: Found) -> tuple[str, ...]:
 
 
 def _regrouped(
-    models: tuple[Model, Model],
+    pair: Pair,
     found: Found,
     scope: Scope,
-    budget: float,
+    end: float,
     keep: Callable[[Case], bool] | None,
 ) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
@@ -84,14 +64,14 @@ def _regrouped(
     if unlike is not None:
         one, other, _ = difference(*unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
-    before, after = models
+    before = pair.before
     executed = verify(
-        Models(before.proto, after.proto, before.base_dir, after.base_dir),
+        Models(before.proto, pair.after.proto, before.base_dir, pair.after.base_dir),
         Requirements(
             [ReferenceExecutor(keep=2)],
             exact=False,
             inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),
-            limits=Limits(budget),
+            limits=Limits(max(end - monotonic(), 0.0)),
         ),
     )
     cases = sum(tally["compared"] for tally in executed.tallies.values())

@@ -473,7 +473,11 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Symbolic
         else:
             return algebra.whole(count)
     head = algebra.terms.make("without") if limit is None else limit
-    return algebra.trips(head, algebra.close([index], condition))
+    trips = algebra.trips(head, algebra.close([index], condition))
+    if limit is None or (count is not None and count > MOST_ITERATIONS):
+        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
+        evaluator.require(ends, "the loop ends")
+    return trips
 
 
 def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:

@@ -20,11 +20,13 @@ from passes.proving.terms.term import Term
 class Manner:
     """A manner in which a proof reads terms: whether recurrences of a few iterations are
     `written_out`, whether sums are `regrouped`, as if numbers added up to the same in any order,
-    and whether products are `distributed` over differences."""
+    whether products are `distributed` over differences, and whether floats that both models make
+    alike are `symbols`, as if they were inputs."""
 
     written_out: bool = True
     regrouped: bool = False
     distributed: bool = False
+    symbols: bool = False
 
 
 class ByElement(Extremes):

@@ -59,9 +59,9 @@ class Constants(Conditions):
 
     def constant(self, value: npt.NDArray[Any]) -> str:
         """A name for a constant, to read it by."""
-        digest = _digest(value)
-        self.constants[digest] = value
-        return digest
+        name = digest(value)
+        self.constants[name] = value
+        return name
 
     def element(self, name: str, dtype: str, indices: Sequence[Term]) -> Term:
         """The element of a constant at these indices."""
@@ -169,7 +169,7 @@ def _in_order(
     return moved, at
 
 
-def _digest(value: npt.NDArray[Any]) -> str:
+def digest(value: npt.NDArray[Any]) -> str:
     """A key that no constant of other numbers has."""
     description = f"{value.dtype} {value.shape} ".encode()
     items = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()

@@ -27,7 +27,7 @@ SIZES_OF_X = """
 #: What is right: it makes u of x, and v of k.
 ORIGINALS = {
     "moved": "u = Identity (x)  v = Identity (k)",
-    "rounded": "s = Softplus (x)  u = Mul (s, x)  v = Add (k, n)",
+    "rounded": "q = Softplus (x)  u = Mul (q, x)  v = Add (k, n)",
     "summed": """
         v = Mul (k, k)
         h0 = ReduceSum <keepdims = 0> (x, axes)  hT, ut = Scan <num_scan_inputs = 1,
@@ -99,7 +99,7 @@ SIZES = {
     "  bad = And (e, g)",
     "B is a multiple of 8": _int("c", 8) + "r = Mod (b, c)  e = Equal (r, zero)"
     "  g = Greater (b, zero)  bad = And (e, g)",
-    "T is odd above 8": _int("c", 8) + _int("w", 2) + "r = Mod (t, w)  e = Equal (r, one)"
+    "T is odd above 8": _int("c", 8) + _int("two", 2) + "r = Mod (t, two)  e = Equal (r, one)"
     "  g = Greater (t, c)  bad = And (e, g)",
     "B == 1 < T": "e = Equal (b, one)  g = Greater (t, one)  bad = And (e, g)",
     "row 7": "rows = Range (zero, b, one)  " + _int("c", 7) + "e = Equal (rows, c)"
@@ -155,7 +155,7 @@ TRIPS = {
     "even ones only": (
         _TRIPS,
         "m = Identity (n)",
-        "r = Mod (n, two)  l = Greater (n, seven)  z = Cast <to = 7> (l)  q = Mul (r, z)"
+        "odd = Mod (n, two)  l = Greater (n, seven)  z = Cast <to = 7> (l)  q = Mul (odd, z)"
         "  m = Sub (n, q)",
     ),
 }

@@ -92,6 +92,6 @@ def _assumed(before: ModelProto) -> list[str]:
 
 def _is_proven(before: ModelProto, made: bytes) -> bool:
     from passes.ir.model import Model
-    from passes.proving.prover import prove
+    from tests.instruments.proven import for_all_sizes as prove
 
     return prove(Model.load(before), Model.load(made), _SECONDS).is_proven

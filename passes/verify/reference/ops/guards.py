@@ -84,7 +84,11 @@ def slice_(
     axes: Array | None = None,
     steps: Array | None = None,
 ) -> Any:
-    """Slice-10 to -13: ValueError for axes that are out of range or named twice."""
+    """Slice-10 to -13: ValueError for axes that are out of range or named twice, and unless there
+    are as many starts, ends, axes and steps."""
+    given = [len(one) for one in (starts, ends, axes, steps) if one is not None]
+    if len(set(given)) > 1:
+        raise ValueError(f"starts, ends, axes and steps of lengths {given}")
     if axes is not None:
         normalized([int(axis) for axis in axes], x.ndim)
     return call.onnx(x, starts, ends, axes, steps)

@@ -1,4 +1,5 @@
-"""GatherElements, GatherND, the scatters, OneHot: places out of range are errors. Expand."""
+"""GatherElements, GatherND, the scatters, OneHot: places out of range are errors. Also Expand
+and Unique."""
 
 from __future__ import annotations
 
@@ -34,6 +35,20 @@ def gather_nd(call: KernelCall, data: Array, indices: Array) -> Array:
         raise ValueError(f"indices of shape {indices.shape} for data of shape {data.shape}")
     rows = (index.reshape(*index.shape, *[1] * rest) for index in np.indices(indices.shape[:batch]))
     return np.asarray(data[(*rows, *np.moveaxis(indices, -1, 0))])
+
+
+@implements("Unique")
+def unique(call: KernelCall, x: Array) -> tuple[Array, ...]:
+    """Unique-11: of all elements if there is no `axis`; unsorted, by their first places."""
+    axis = call.get("axis")
+    found, *places = np.unique(x, True, True, True, axis=axis)
+    first, inverse, counts = (np.asarray(one, np.int64).reshape(-1) for one in places)
+    if not call.get("sorted", 1):
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        found = np.take(found, order, axis=0 if axis is None else axis)
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    return np.asarray(found), first, inverse, counts
 
 
 @implements("Scatter", since=9, until=10)
