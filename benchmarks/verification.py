@@ -34,7 +34,7 @@ def measure(bench: Bench) -> None:
     """The exported models, the CNN, then the chains of Loops and how their cost grows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = _Runner(folder)
+        run = Runner(folder)
         run("optimize", _sample(1)[0])  # compiles what is imported
         _exported(bench, run, _sample(2 if bench.quick else _SAMPLE))
         model, blocks = folder / "cnn.onnx", 2 if bench.quick else _BLOCKS
@@ -50,7 +50,7 @@ def _sample(count: int) -> list[Path]:
     return [models[number * len(models) // count] for number in range(count)]
 
 
-def _exported(bench: Bench, run: _Runner, models: Sequence[Path]) -> None:
+def _exported(bench: Bench, run: Runner, models: Sequence[Path]) -> None:
     """All of the models in one row, and what single ones take below the table."""
     seconds: list[float] = []
 
@@ -74,7 +74,7 @@ def _exported(bench: Bench, run: _Runner, models: Sequence[Path]) -> None:
     )
 
 
-def _loops(bench: Bench, run: _Runner, folder: Path, sizes: Sequence[int]) -> None:
+def _loops(bench: Bench, run: Runner, folder: Path, sizes: Sequence[int]) -> None:
     """Chains of Loops, optimized; then a Loop of the longest against one of that before."""
     plain: list[Side] = []
     for size in sizes:
@@ -93,8 +93,8 @@ def _sides(run: Callable[..., None]) -> tuple[Side, Side]:
     return Side(_VERIFIED, run), Side(_NOT, lambda: run(_NOT))
 
 
-class _Runner:
-    """Runs commands, each in a process of its own."""
+class Runner:
+    """Runs commands, each in a process of its own, and keeps what they write in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._written = folder / "written.onnx"

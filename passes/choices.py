@@ -109,6 +109,7 @@ class ProofScope(StrEnum):
     all = "all"
     sizes = "sizes"
     summation = "summation"
+    reals = "reals"
 
 
 #: Options that only pipelines set.
@@ -176,6 +177,8 @@ class RuleOptions:
     dims: Mapping[str, int | str] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    #: The least and the largest element of inputs, for proofs up to rounding.
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     batch: str = Batch.auto
     robust: bool = False
     max_trips: int | None = None

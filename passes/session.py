@@ -219,9 +219,11 @@ class Session:
             report = replace(made.report, bound=bound.described(given), spent=spent)
             if proto is original.proto:
                 return Result(proto, report, original.base_dir)
+            began = time.monotonic()
             attempt = proofs.attempt(given, equal, self.say)
             if attempt is not None:
-                report = replace(report, proof=attempt.proof)
+                spent = replace(spent, proving=_since(began))
+                report = replace(report, proof=attempt.proof, spent=spent)
             if self.verifying is not None:
                 from passes.verify.rewrites.judged import judged_cast, verified
 

@@ -160,6 +160,7 @@ MEANINGS = {
     "spent.rewriting": "Seconds to rewrite it, checks included.",
     "spent.rules": "Seconds of the rewriting in each rule.",
     "spent.verifying": "Seconds to verify the outcome.",
+    "spent.proving": "Seconds to prove it.",
     "extras.nodes": "How many nodes.",
     "extras.purpose": "What they are for.",
     "extras.option": "The option that leaves them out.",

@@ -17,6 +17,7 @@ from passes.commands.options import (
     Comparing,
     Executing,
     ProofBudget,
+    Ranges,
     feeds_of,
     rule_options,
 )
@@ -180,9 +181,9 @@ class Prove(Executing, Binding, Reporting, Standalone):
     """Prove that a model answers as another one does, or execute both to find a difference.
 
     Exit 0 if it is proven: for all sizes, else for those that the verdict names, else there up to
-    the order of summation. Exit 4, with a reproducer folder, if the two
-    models were executed and differ; 3 if there is neither a proof nor such inputs, with the term or
-    the operator at which the proof ended: such a model may still be right.
+    the order of summation, else up to rounding. Exit 4, with a reproducer folder, if the two models
+    were executed and differ; 3 if there is neither a proof nor such inputs, with the term or the
+    operator at which the proof ended: such a model may still be right.
     """
 
     before: Source = argument("The original.")
@@ -196,6 +197,7 @@ class Prove(Executing, Binding, Reporting, Standalone):
         "batch, time or length is empty; `valid-inputs` is always assumed; repeatable.",
         Assumption,
     )
+    ranges: Ranges = None
     max_trips: int | None = option(
         None,
         "Promised: no Loop whose trip count is unknown runs more than N times.",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, reduce
+from math import isfinite
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,11 @@ def _are_two(value: Any) -> bool:
     return isinstance(value, Sequence) and len(value) == 2 and all(map(_is_number, value))
 
 
+def _are_ranges(value: Any) -> bool:
+    ends: Sequence[Any] = list(value.values()) if _is_named(value) else [()]
+    return all(_are_two(one) and isfinite(one[1] - one[0]) and one[0] <= one[1] for one in ends)
+
+
 def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
@@ -189,6 +195,12 @@ KINDS: Mapping[Any, ValueKind] = {
         _stored_values,
         _printed_values,
         {"type": "object"},
+    ),
+    Mapping[str, tuple[float, float]]: ValueKind(
+        "a mapping from names to a least and a largest number",
+        _are_ranges,
+        lambda value: {name: (float(low), float(high)) for name, (low, high) in value.items()},
+        schema={"type": "object", "additionalProperties": {"type": "array", "minItems": 2}},
     ),
     Callable[[str], None]: ValueKind("a function of a string", callable),
     bool | Place: ValueKind(
@@ -305,6 +317,8 @@ def _spelled(value: Any, kind: Any) -> str:
     """The value of an entry of a mapping on the command line."""
     if kind == Mapping[str, Sequence[int | None]]:
         return ",".join("?" if size is None else f"{size}" for size in value)
+    if kind == Mapping[str, tuple[float, float]]:
+        return "..".join(map(repr, value))
     # NaN and infinities, too, which no report writes as JSON
     plain = isinstance(value, bool | int | float | tuple)
     return json.dumps(value, ensure_ascii=False) if plain else f"{value}"

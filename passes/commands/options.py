@@ -172,6 +172,16 @@ ProofBudget = Annotated[
     ),
 ]
 
+Ranges = Annotated[
+    Mapping[str, tuple[float, float]] | None,
+    Help(
+        "For a proof up to rounding: the least and the largest element of an input, as `x=0..10`; "
+        "-1 to 1 if none is given; repeatable.",
+        flag="range",
+        metavar="INPUT=LOW..HIGH",
+    ),
+]
+
 
 def rule_options(declared: Declared) -> RuleOptions:
     """The options for rules that options of the same names give, as far as they are set."""
@@ -195,7 +205,8 @@ class Options(Executing, Binding, Converting):
     require_proof: str | None = option(
         None,
         "Write nothing and exit 3 unless --prove shows the outcome right: for `all` sizes, at "
-        "least at stated or drawn `sizes`, or at least there up to the order of `summation`.",
+        "least at stated or drawn `sizes`, at least there up to the order of "
+        "`summation`, or at least equal over the `reals`, with a bound on rounding.",
         ProofScope,
     )
     certify: bool = option(
@@ -204,6 +215,7 @@ class Options(Executing, Binding, Converting):
         "the outcome, for `certificate check`.",
     )
     prove_budget: ProofBudget = PROOF_BUDGET
+    ranges: Ranges = None
     assume: Sequence[str] = option(
         (),
         "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "

@@ -17,6 +17,7 @@ ENTRIES: Mapping[Any, tuple[str, str]] = {
     Mapping[str, int | str]: ("passes.binding.dims", "parsed"),
     Mapping[str, Sequence[int | None]]: ("passes.binding.inputs", "parsed_shape"),
     Mapping[str, Any]: ("passes.binding.values", "parsed"),
+    Mapping[str, tuple[float, float]]: (__name__, "ends"),
 }
 _T = TypeVar("_T")
 
@@ -77,3 +78,13 @@ def pair(text: str) -> tuple[str, str]:
     if not name or not other:
         raise ValueError(f"{text!r} is not of the form IN=OUT")
     return name, other
+
+
+def ends(text: str) -> tuple[str, tuple[float, float]]:
+    """The name and both numbers of `x=-1..1`. Raises ValueError if it is not of that form."""
+    name, _, numbers = text.partition("=")
+    low, _, high = numbers.partition("..")
+    try:
+        return name, (float(low), float(high))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not of the form INPUT=LOW..HIGH") from error

@@ -353,7 +353,8 @@ class Optimize(Choosing):
     @property
     def _regroups(self) -> bool:
         """Floats may be summed in another order: by request, or where nothing is against it."""
-        proven = self.certify or self.require_proof not in (None, ProofScope.summation)
+        orderless = (None, ProofScope.summation, ProofScope.reals)
+        proven = self.certify or self.require_proof not in orderless
         by_default = self.target == Target.onnxruntime and not self.keep_order and not proven
         return self.allow_reassociation or by_default
 

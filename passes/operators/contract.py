@@ -5,16 +5,18 @@ An expression computes nothing, so it serves whoever knows sizes as numbers, as 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy.typing as npt
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
-from passes.ir.attributes import attribute, numbers
+from passes.ir.attributes import attribute, attributes, numbers
+from passes.ir.operators import Registry
 
 
 @dataclass(frozen=True)
@@ -26,43 +28,184 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """The sum of sizes."""
+class Index:
+    """The index of an element of the output along an axis."""
 
-    sizes: Sequence[Number]
+    axis: int
 
 
 @dataclass(frozen=True)
-class Joint:
+class Item:
+    """A whole number, the element of an operand at these indices; None: its only one."""
+
+    operand: int
+    at: Sequence[Number] | None = None
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A number that is computed of numbers."""
+
+    parts: Sequence[Number]
+
+
+class Sum(Computed):
+    """The sum of numbers."""
+
+
+class Product(Computed):
+    """The product of numbers."""
+
+
+class Quotient(Computed):
+    """A number divided by a positive one, rounded down."""
+
+
+class Rest(Computed):
+    """The rest of a quotient."""
+
+
+class Least(Computed):
+    """The least number."""
+
+
+class Most(Computed):
+    """The largest number."""
+
+
+class Joint(Computed):
     """The size to which sizes broadcast."""
 
-    sizes: Sequence[Number]
+
+class Spread(Computed):
+    """An index at which an axis is read, of a size that broadcasts to another one."""
 
 
-#: A number, an item of a list as its reader knows it, a size, or what is computed of them.
-Number: TypeAlias = "int | Any | Size | Sum | Joint"
+class Place(Computed):
+    """An index of an axis of a size, which may count from the end; an item has to be in range."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """An element of an operand; None: its only one."""
+
+    operand: int
+    at: Sequence[Number] | None = None
+
+
+@dataclass(frozen=True)
+class Value:
+    """A whole number, or a number of an element type, of that of the operands if it is 0."""
+
+    number: Number | float
+    kind: int = TensorProto.INT64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An element if no number is negative, else another one."""
+
+    numbers: Sequence[Number]
+    then: Source
+    other: Source
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """The elements of an operand in their order."""
+
+    operand: int
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The sum of products along an index that follows those of the output."""
+
+    size: Number
+    left: Read
+    right: Read
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The sum of elements times factors."""
+
+    parts: Sequence[Source]
+    factors: Sequence[float]
+
+
+#: The origin of an element.
+Source: TypeAlias = "Read | Value | Choice | InOrder | Dot | Weighted"
+
+
+#: A number, an item of a list as its reader knows it, a size, an index, or what is computed.
+Number: TypeAlias = "int | Any | Size | Index | Item | Computed"
+
+
+def less(number: Number, other: Number) -> Number:
+    """The difference of two numbers."""
+    return Sum([number, -other if isinstance(other, int) else Product([-1, other])])
+
+
+_COMPUTE: dict[type[Computed], Callable[[Sequence[int]], int]] = {
+    Sum: sum,
+    Product: math.prod,
+    Quotient: lambda parts: parts[0] // parts[1],
+    Rest: lambda parts: parts[0] % parts[1],
+    Least: min,
+    Most: max,
+    Joint: lambda parts: min({*parts} - {1}, default=1),
+}
+
+
+def computed(number: Number, size_of: Callable[[Size], int | None]) -> int | None:
+    """A number where sizes are known, None where one is unknown, or it depends on elements."""
+    if isinstance(number, Size):
+        return size_of(number)
+    if not isinstance(number, Computed):
+        return number if isinstance(number, int) else None
+    parts = [computed(part, size_of) for part in number.parts]
+    compute = _COMPUTE.get(type(number))
+    return None if compute is None or None in parts else compute([*filter(_is_int, parts)])
+
+
+def _is_int(number: object) -> TypeGuard[int]:
+    return isinstance(number, int)
 
 
 @dataclass(frozen=True)
 class Need:
     """A size must be equal to a number, at least that, or a multiple of it; but if one of some
-    sizes is 1, it need not be."""
+    sizes is 1, it need not be. `why` completes "it fails unless"; `sure`: every executor fails
+    without it."""
 
     size: Number
     what: Literal["equal", "least", "multiple"]
     target: Number
     unless_one: Sequence[Number] = ()
+    why: str = "its operands have the sizes that it takes"
+    sure: bool = True
 
 
 @dataclass(frozen=True)
 class Contract:
     """The sizes of each output, None where one or the rank is unknown, and what the operator
     requires of its operands, or what all executors take, where they differ: all that it requires,
-    besides their types and what makes it fail on values, if this is `complete`."""
+    besides their types and what makes it fail on values, if this is `complete`. `each`: the sizes
+    of each output, where they differ; `elements`: the origin of those of each output, where this is
+    known, and `agreed` what all executors take that agree on it."""
 
     sizes: Sequence[Number | None] | None
     needs: Sequence[Need] = ()
     complete: bool = False
+    each: Sequence[Sequence[Number]] = ()
+    elements: Sequence[Source] = ()
+    agreed: Sequence[Need] = ()
+
+
+#: What states the contract of a node, by operator; of the second ones, the origin of elements, too.
+STATED: Registry[Callable[[Operands], Contract]] = Registry()
+TRACED: Registry[Callable[[Operands], Contract]] = Registry()
 
 
 class Unstated(Exception):
@@ -100,10 +243,10 @@ class Operands:
         none."""
         return numbers(self.node, place, name, self.constant)
 
-    def list(self, place: int) -> Sequence[Number]:
-        """The items of a list. Raises Unstated."""
-        if self.items is None or not self.has(place):
-            found = self.numbers(place, "")
+    def list(self, place: int, name: str = "") -> Sequence[Number]:
+        """The items of a list, an attribute in older opsets. Raises Unstated."""
+        if self.items is None or not self.has(place) or attributes(self.node, name) is not None:
+            found = self.numbers(place, name)
         else:
             found = self.items(self.node.input[place])
         if found is None:
@@ -127,6 +270,11 @@ def axes_in(axes: Sequence[int], rank: int) -> Sequence[int]:
     return found
 
 
+def indices(sizes: Sequence[Number], first: int = 0) -> list[Number]:
+    """The indices along as many axes of the output, from one on."""
+    return [Index(first + axis) for axis in range(len(sizes))]
+
+
 def joined(*shapes: Sequence[Number]) -> tuple[Sequence[Number], Sequence[Need]]:
     """The sizes to which these broadcast, and that they do."""
     columns = [
@@ -147,4 +295,12 @@ def spread(sizes: Sequence[Number], to: Sequence[Number]) -> Sequence[Need]:
     if len(sizes) > len(to):
         raise Unstated
     pairs = zip(reversed(sizes), reversed(to), strict=False)
-    return [Need(size, "equal", other, (size,)) for size, other in pairs]
+    why = "the addend broadcasts to the product"
+    return [Need(size, "equal", other, (size,), why, sure=False) for size, other in pairs]
+
+
+def spread_at(sizes: Sequence[Number], to: Sequence[Number]) -> Sequence[Number]:
+    """The indices at which what broadcasts to sizes is read, from those of the result."""
+    skipped = len(to) - len(sizes)
+    pairs = enumerate(zip(sizes, to[skipped:], strict=True), skipped)
+    return [Spread([Index(axis), *pair]) for axis, pair in pairs]

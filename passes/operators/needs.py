@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from passes.ir.attributes import attribute, attributes, text
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import Registry, op_of
 from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT, R, W, X
 from passes.operators.contract import Need, Operands, Size, Sum, joined
@@ -39,33 +39,9 @@ def _broadcast(given: Operands) -> Iterable[Need]:
     return joined(*([Size(n, axis) for axis in range(len(one))] for n, one in enumerate(shapes)))[1]
 
 
-@_NEEDS.enter("Conv", "ConvTranspose", "ConvInteger")
-def _conv(given: Operands) -> Iterator[Need]:
-    transposed, weights = op_of(given.node) == "ConvTranspose", _dims(given, 1)
-    if len(weights) < 2:
-        return
-    channels = weights[0] if transposed else weights[1] * attribute(given.node, "group", 1)
-    yield Need(Size(0, 1), "equal", channels)
-    if not transposed:
-        yield from _windows(given, weights[2:])
-
-
-@_NEEDS.enter("MaxPool", "AveragePool", "LpPool")
-def _pool(given: Operands) -> Iterator[Need]:
-    return _windows(given, ())
-
-
-def _windows(given: Operands, weights: Sequence[int]) -> Iterator[Need]:
-    """A window fits into the padded image."""
-    kernel = attributes(given.node, "kernel_shape") or weights
-    rank = len(kernel)
-    pads = attributes(given.node, "pads") or [0] * 2 * rank
-    dilations = attributes(given.node, "dilations") or [1] * rank
-    padded = text(given.node, "auto_pad", "").startswith("SAME")
-    for axis in range(rank):
-        reach = (kernel[axis] - 1) * dilations[axis] + 1
-        least = 1 if padded else reach - pads[axis] - pads[axis + rank]
-        yield Need(Size(0, axis + 2), "least", max(1, least))
+@_NEEDS.enter("ConvTranspose")
+def _channels_of_weights(given: Operands) -> Iterator[Need]:
+    yield Need(Size(0, 1), "equal", Size(1, 0))
 
 
 @_NEEDS.enter("Reshape")
@@ -106,7 +82,8 @@ def _attention(given: Operands) -> Iterator[Need]:
     yield from (Need(Size(place, 0), "equal", Size(0, 0)) for place in (1, 2, 4, 5))
     mask = _dims(given, 3)
     if mask and mask[-1] != 1:
-        yield Need(Size(3, -1), "equal", Sum((Size(1, -2), Size(4, -2))))
+        past = [Size(4, -2)] if given.has(4) else []
+        yield Need(Size(3, -1), "equal", Sum([Size(1, -2), *past]))
     if len(mask) > 1 and mask[-2] != 1:
         yield Need(Size(3, -2), "equal", Size(0, -2))
     if len(mask) == len(_dims(given, 0)) == 4 and mask[0] != 1:
@@ -123,15 +100,6 @@ def _stft(given: Operands) -> Iterator[Need]:
     length = given.numbers(3, "") or _dims(given, 2)[:1]
     if len(length) == 1:
         yield Need(Size(0, 1), "least", length[0])
-
-
-@_NEEDS.enter("DepthToSpace", "SpaceToDepth")
-def _blocks(given: Operands) -> Iterator[Need]:
-    size = attribute(given.node, "blocksize", 1)
-    if op_of(given.node) == "DepthToSpace":
-        yield Need(Size(0, 1), "multiple", size * size)
-    else:
-        yield from (Need(Size(0, axis), "multiple", size) for axis in (2, 3))
 
 
 @_NEEDS.enter("Scan")

@@ -41,3 +41,9 @@ REORDERED = (
     "sums and products of the same terms in another order differ by what verification allows for"
     " rounding, and in the sign of a zero"
 )
+#: Up to rounding.
+ROUNDED = (
+    "each operation rounds as IEEE 754 does, sums in any order, in the precision of its type",
+    "Exp and Sqrt are right to 4 epsilons of the type; so are other functions, of 1 if"
+    " they are smaller",
+)

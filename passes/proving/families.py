@@ -11,12 +11,18 @@ from passes.operators.table import TRAITS, where
 from passes.operators.traits import Fails, Folds, Shape
 
 #: Operators by element of one input whose attributes are all that they mean besides: those that
-#: have no rule of their own and give the type that they take.
+#: have no rule of their own.
 UNARY = where(lambda row: row.shape is Shape.ELEMENTWISE and row.fails is Fails.NEVER) - {
-    *("Clip", "Identity", "IsInf", "IsNaN", "Not", "Shrink", "Swish")
+    *("Clip", "Identity", "Not", "Shrink", "Swish")
 }
-#: Those that broadcast numbers and have one rule; a new operator may fail in its own way.
-ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean")
+#: Those that broadcast numbers and have one rule.
+ARITHMETIC = where(
+    lambda row: (
+        row.shape is Shape.BROADCAST
+        and row.fails in (Fails.NEVER, Fails.INTEGERS)
+        and not (row.compares or row.logic)
+    )
+) - {"Where"}
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
 _COMMUTE = where(lambda row: row.commutes)
 #: What every machine computes of floats to the same bits.

@@ -4,13 +4,13 @@ ones."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, product
 from time import monotonic
 
 from passes.choices import PROOF_BUDGET, Executors, ProofScope
 from passes.ir.model import Model
-from passes.proving.clues import NO_CLUES, Numbers, Unknown, cases_of, written
+from passes.proving.clues import Numbers, Unknown, cases_of, written
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.pair import NoPair, Pair
 from passes.proving.promises import NO_PROMISES, Promises
@@ -23,13 +23,11 @@ from passes.verify.installed import executors
 from passes.verify.requirements import Inputs, Limits, Models, Requirements
 from passes.verify.verification import verify
 
-#: The shares of the budget for the proof for all sizes, for stated ones, and for more than the
-#: first of their ranges; what is left is for drawn sizes.
-_FOR_ALL, _STATED, _WIDENED = 0.6, 0.2, 0.1
-#: Codes of what no size changes.
-_AT_ANY_SIZE = frozenset({"function", "input", "opset", "random", "sparse"})
-#: The value at which a size is fixed to see whether that helps, and how many are at most.
-_TRIED, _MOST_FIXED = 2, 3
+#: The shares of the budget for the proof for all sizes and for stated ones; what is left is for
+#: drawn ones.
+_FOR_ALL, _STATED = 0.5, 0.15
+#: The value at which sizes are fixed to see whether that helps.
+_TRIED = 2
 #: The last values of the ranges that are proven, one after the other.
 _LAST = (4, 8, 16, 32, 64)
 
@@ -80,10 +78,12 @@ def _narrowed(pair: Pair, budget: float, executing: Executing | None) -> Attempt
         found = executed(pair, found, executing)
         if found.failure is not None:
             return found
+    if found.narrower is not None:
+        return replace(found, proof=found.narrower)
     end = monotonic() + left
     drawn = prove_at_sizes(pair, left) if pair.is_static else None
     if drawn is None or drawn.kind != ProofScope.all:
-        stated = _at_stated_sizes(pair, found, budget)
+        stated = _at_stated_sizes(pair, found, monotonic() + budget * _STATED)
         if stated is not None:
             return replace(found, proof=stated)
         drawn = drawn or prove_at_sizes(pair, end - monotonic())
@@ -132,26 +132,18 @@ def executed(pair: Pair, found: Attempt, executing: Executing) -> Attempt:
 # -- stated sizes
 
 
-def _at_stated_sizes(pair: Pair, found: Attempt, budget: float) -> Proof | None:
-    """The proof for ranges of the sizes on which an obstacle depends; None if there is none."""
-    begin, clues, fixed = monotonic(), found.clues, dict[Unknown, int]()
-    proofs = _Proofs(pair, begin + budget * _STATED)
-    free = [] if found.proof.code in _AT_ANY_SIZE else pair.unknowns()
-    while len(fixed) < min(len(free), _MOST_FIXED):
-        asked = clues.unknowns()
-        ends: dict[Unknown, Attempt] = {}
-        for one in sorted(free, key=lambda one: (one not in asked, free.index(one))):
-            if one in fixed:
-                continue
-            if monotonic() > proofs.end:
-                return None
-            ends[one] = proofs.at({**fixed, one: _TRIED})
-            if ends[one].proof.is_proven:
-                stated = proofs.widest([*fixed, one], budget * _WIDENED)
-                if stated is not None:
-                    return stated
-        first = next(iter(ends))
-        fixed[first], clues = _TRIED, ends[first].clues
+def _at_stated_sizes(pair: Pair, found: Attempt, end: float) -> Proof | None:
+    """The proof for ranges of sizes, first of those on which the obstacle depends; None if none is
+    found by `end`."""
+    proofs, asked = _Proofs(pair, end), found.clues.unknowns()
+    free = sorted(pair.unknowns(), key=lambda one: one not in asked)
+    for names in chain(combinations(free, 1), combinations(free, 2)):
+        if monotonic() > end:
+            break
+        if proofs.at(dict.fromkeys(names, _TRIED)).proof.is_proven:
+            widest = proofs.widest(names)
+            if widest is not None:
+                return widest
     return None
 
 
@@ -161,53 +153,47 @@ class _Proofs:
 
     pair: Pair
     end: float
+    found: dict[frozenset[tuple[Unknown, int]], Attempt] = field(default_factory=dict)
 
     def at(self, fixed: Numbers) -> Attempt:
         """What is found for these sizes."""
-        return attempt(replace(self.pair, fixed=fixed), self.end - monotonic())
+        key = frozenset(fixed.items())
+        if key not in self.found:
+            self.found[key] = attempt(replace(self.pair, fixed=fixed), self.end - monotonic())
+        return self.found[key]
 
-    def widest(self, names: Sequence[Unknown], seconds: float) -> Proof | None:
-        """The proof for the widest range of values of these that is found; beyond the first one it
-        is sought for so long."""
-        tried = dict.fromkeys(names, _TRIED)
-        begins = [
-            int(one[0] == "dim" and not self.at({**tried, one: 0}).proof.is_proven) for one in names
-        ]
-        found, widest = dict[tuple[int, ...], Attempt](), None
-        for last in _LAST:
-            ranges = {
-                name: range(begin, last + 1) for name, begin in zip(names, begins, strict=True)
-            }
-            wider = self.within(ranges, found)
-            if wider is None:
+    def widest(self, names: Sequence[Unknown]) -> Proof | None:
+        """The proof for the widest range of these that is found; only one of sizes may begin at
+        1."""
+        widest = None
+        for begin in range(1 + all(kind == "dim" for kind, _ in names)):
+            for last in _LAST:
+                wider = self.within(dict.fromkeys(names, range(begin, last + 1)))
+                if wider is None:
+                    break
+                widest = wider
+            if widest is not None:
                 break
-            if widest is None:
-                self.end = min(self.end, monotonic() + seconds)
-            widest = wider
         return widest
 
-    def within(
-        self, ranges: Mapping[Unknown, range], found: dict[tuple[int, ...], Attempt]
-    ) -> Proof | None:
-        """The proof for all values in these ranges, some of which are `found`; None if one of them
-        is not proven, or the original is not known to answer at any of them."""
+    def within(self, ranges: Mapping[Unknown, range]) -> Proof | None:
+        """The proof for all values in these ranges; None if one of them is not proven, or the
+        original is not known to answer at any of them."""
+        proofs, answers = list[Proof](), False
         for values in product(*ranges.values()):
-            if values not in found:
-                tried = self.at(dict(zip(ranges, values, strict=True)))
-                found[values] = replace(tried, clues=NO_CLUES, choices=None)
-            if not found[values].proof.is_proven:
+            tried = self.at(dict(zip(ranges, values, strict=True)))
+            if not tried.proof.is_proven:
                 return None
-        if not any(one.answers for one in found.values()):
-            return None
-        proofs = [one.proof for one in found.values()]
-        regrouped = any(one.scope.regrouped for one in proofs)
-        stated = [Stated(written(name), one[0], one[-1]) for name, one in ranges.items()]
-        return Proof(
+            proofs.append(tried.proof)
+            answers |= tried.answers
+        stated = [Stated(written(name), one.start, one.stop - 1) for name, one in ranges.items()]
+        proof = Proof(
             "proven",
             assumed=tuple(dict.fromkeys(line for one in proofs for line in one.assumed)),
             paths=sum(one.paths for one in proofs),
-            scope=Scope(regrouped=regrouped, stated=tuple(stated)),
+            scope=Scope(regrouped=any(one.scope.regrouped for one in proofs), stated=tuple(stated)),
         )
+        return proof if answers else None
 
 
 def prove_stated(pair: Pair, stated: Sequence[Stated], budget: float) -> Proof | None:
@@ -216,4 +202,4 @@ def prove_stated(pair: Pair, stated: Sequence[Stated], budget: float) -> Proof |
     ranges = {free[one.name]: one.values for one in stated if one.name in free}
     if len(ranges) < len(stated) or not all(one.last in _LAST and one.first >= 0 for one in stated):
         return None
-    return _Proofs(pair, monotonic() + budget).within(ranges, {})
+    return _Proofs(pair, monotonic() + budget).within(ranges)

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ValueInfoProto
 
 from passes.check import load_checked
-from passes.errors import BadModel
+from passes.errors import NOT_PRODUCED, BadModel, PassesError
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import walk_model
@@ -94,8 +94,10 @@ class Pair:
                 yield algebra.ge0(algebra.sub(size, algebra.one))
 
 
-class NoPair(Exception):
-    """Two models of which no proof is sought."""
+class NoPair(PassesError):
+    """Two models of which no proof is sought; the `proof` tells why."""
+
+    exit_code = NOT_PRODUCED
 
     def __init__(self, verdict: Verdict, code: str, detail: str) -> None:
         super().__init__(detail)

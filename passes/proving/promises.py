@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from onnx import ModelProto
 
@@ -18,7 +18,6 @@ from passes.ir.places import is_loop
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
-from passes.rules.unroll.bounded import bound_of, promised
 from passes.types import signature
 from passes.types.inference import write_sizes
 from passes.verify.inputs.drawer import Case
@@ -31,12 +30,13 @@ class Promises:
     """The promises of a user: `max_trips` of each Loop without a known trip count; `non_empty`: no
     input is empty, no Scan has a time, batch or length of 0. `check_output` is the output of the
     new model that tells whether `max_trips` was kept. `given` are facts that both models are bound
-    to, each after its option."""
+    to, each after its option. `ranges` are those of inputs, for proofs up to rounding."""
 
     max_trips: int | None = None
     non_empty: bool = False
     check_output: str = ""
     given: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @staticmethod
     def of(options: Sequence[RuleOptions]) -> Promises:
@@ -52,6 +52,7 @@ class Promises:
             any(Assumption.non_empty in one.assume for one in options),
             next((one.check_output for one in options if one.check_output), ""),
             tuple(f"{one}: both models are bound to it" for one in dict.fromkeys(facts)),
+            {name: ends for one in options for name, ends in one.ranges.items()},
         )
 
     def __bool__(self) -> bool:
@@ -116,6 +117,8 @@ def bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Mod
 
 def _limited(model: Model, most: int) -> ModelProto:
     """The model with each Loop that `--max-trips` bounds made to fail where it runs more often."""
+    from passes.rules.unroll.bounded import bound_of, promised  # takes longer than most proofs
+
     made = Model(copied(model.proto), model.path)
     names = Names(scoping.all_names(owner for _, owner in scoping.owners(made.proto)))
     for place in scoping.walk_model(made.proto):  # inner ones first

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -19,6 +20,7 @@ from passes.proving import operators  # the table
 from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
 from passes.proving.clues import NO_CLUES, Clues
+from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Relations
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
@@ -47,13 +49,15 @@ _REST = 0.7
 @dataclass(frozen=True)
 class Attempt:
     """A proof, and its choices if it is for all sizes; else what the answer depends on, or the
-    failure that disproves it. `answers` is whether the original is known to answer some inputs."""
+    failure that disproves it, and a `narrower` proof, without some sizes. `answers` is whether the
+    original is known to answer some inputs."""
 
     proof: Proof
     clues: Clues = NO_CLUES
     choices: Choices | None = None
     failure: Failure | None = None
     answers: bool = False
+    narrower: Proof | None = None
 
 
 #: In which manners a model of recurrent operators is tried, others in the first.
@@ -111,8 +115,10 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
         guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
         until = end - budget * _REST if manner.symbols else end
         tried = _guided(guide, pair, until, budget, calls)
+        narrower = (found and found.narrower) or tried.narrower
         if found is None or tried.proof.is_proven or last.symbols:
             found = tried
+        found = replace(found, narrower=narrower)
         last = manner
         if tried.proof.is_proven or (tried.proof.code in _IN_ANY_MANNER and not manner.symbols):
             break
@@ -156,19 +162,20 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     promised: Decisions = ()
     assumed = {REGROUPED} if manner.regrouped else set[str]()
     assumed |= {DISTRIBUTED} if manner.distributed else set()
-    paths, answers = 0, False
+    paths, answers, excluded, certain = 0, False, Excluded(), set[Term]()
+    first: Attempt | None = None  # of those that fail
     while pending:
         decisions = pending.pop()
         paths += 1
         if paths > _MOST_PATHS:
             many = Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
-            return Attempt(many, Clues(decisions))
-        ended = _Ended(algebra, decisions, paths)
+            return first or Attempt(many, Clues(decisions))
+        ended, failed = _Ended(algebra, decisions, paths), None
         try:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
             guide.enter(decisions)
-            algebra.start((*promised, *decisions))
+            algebra.start((*promised, *excluded.conditions(algebra), *decisions))
             made, non_empty = calls.empty(manner.symbols), promises.non_empty
             old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
             ending = _path(guide, old, pair, ended)
@@ -179,26 +186,37 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
         except Fork as fork:
             guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
-            if not fork.certain:
+            if fork.certain:
+                certain.add(fork.condition)
+            else:
                 pending.append((*decisions, (fork.condition, False)))
         except NotProvable as error:
-            return ended.at_node(error)
+            failed = ended.at_node(error)
         except OutOfTime as error:
-            return ended.why("budget", str(error) or f"more than {budget:g} s")
+            failed = ended.why("budget", str(error) or f"more than {budget:g} s")
         except RecursionError:
-            return ended.why("budget", "terms are nested too deeply")
+            failed = ended.why("budget", "terms are nested too deeply")
         except MemoryError:
-            return ended.why("budget", "terms take more memory than there is")
+            failed = ended.why("budget", "terms take more memory than there is")
         except BadModel as error:
-            return ended.why("model", str(error))
+            failed = ended.why("model", str(error))
         except _Unproven as error:
-            return ended.unproven(error)
+            failed = ended.unproven(error)
+        if failed is not None:
+            first = first or failed
+            chosen = [one for one in decisions if one[0] not in certain]
+            if failed.proof.code == "budget" or not excluded.add(algebra, chosen):
+                return first
+    if first is not None and not answers:
+        return first
     if promises and not answers and not pair.fixed:
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
     assumptions = (*ALWAYS, *sorted(assumed))
-    scope = Scope(regrouped=manner.regrouped, static=pair.is_static)
+    scope = Scope(regrouped=manner.regrouped, static=pair.is_static, stated=excluded.stated())
     proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
+    if first is not None:
+        return replace(first, narrower=proof)
     return Attempt(proof, choices=Choices(manner, guide.cases), answers=answers)
 
 
@@ -217,6 +235,7 @@ class _Ended:
     @property
     def _where(self) -> tuple[str, ...]:
         self.algebra.forget()  # else what is known is not written
+        self.algebra.terms.end = inf  # the time may be over
         return tuple(
             formula(condition if holds else self.algebra.negation(condition))
             for condition, holds in self.decisions

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
 from passes.choices import ProofScope
+from passes.reports.words import scientific
 
 #: `symbolic`: for all sizes, or those that are stated; `terms`: equal terms at drawn sizes;
-#: `field`: equal up to the order of sums and products at drawn sizes.
-Method = Literal["symbolic", "terms", "field"]
+#: `field`: equal up to the order of sums and products at drawn sizes; `reals`: equal over the reals
+#: there, so that rounding alone differs.
+Method = Literal["symbolic", "terms", "field", "reals"]
 #: The most characters of sizes or conditions in a sentence.
 _LONGEST = 50
 
@@ -51,18 +54,20 @@ def _written(elements: tuple[int | bool | str, ...]) -> str:
 @dataclass(frozen=True)
 class Stated:
     """A size, or a whole number that is an input, and the first and the last of its values for
-    which it is proven."""
+    which it is proven, None if there is no last one."""
 
     name: str
     first: int
-    last: int
+    last: int | None
 
     @property
     def values(self) -> range:
         """All of its values."""
-        return range(self.first, self.last + 1)
+        return range(self.first, sys.maxsize if self.last is None else self.last + 1)
 
     def __str__(self) -> str:
+        if self.last is None:
+            return f"{self.name} >= {self.first}"
         only = self.first == self.last
         return (
             f"{self.name} = {self.first}" if only else f"{self.name} in {self.first}..{self.last}"
@@ -77,7 +82,9 @@ class Scope:
     whether no size is free and it covers all inputs. `draws` are the cases of a proof that is not
     `symbolic`; one that is, and is `regrouped`, holds up to the order of summation. `decisions` is
     the number of conditions on floats after which a run was left out, 0 if none was. The error of
-    `field` is below 2 ** -`bits`, and `executed` cases agreed.
+    `field` is below 2 ** -`bits`, and `executed` cases agreed. With `reals`, `bounds` are the
+    largest difference of each output whose terms differ, for inputs within their `ranges`, -1 to 1
+    if they have none.
     """
 
     method: Method = "symbolic"
@@ -88,10 +95,14 @@ class Scope:
     regrouped: bool = False
     static: bool = False
     stated: tuple[Stated, ...] = ()
+    bounds: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def kind(self) -> ProofScope:
         """The scope as users name it."""
+        if self.method == "reals":
+            return ProofScope.reals
         if self.regrouped or self.method == "field":
             return ProofScope.summation
         is_all = not self.stated and (self.static or self.method == "symbolic")
@@ -114,6 +125,13 @@ class Scope:
             where = f"at sizes {first_of([*map(str, self.draws)], '; ')}"
         if self.decisions:
             where += f", for at most {self.decisions} conditions on floats in a run"
+        if self.method == "reals":
+            ends = [f"{name} within [{lo:g}, {hi:g}]" for name, lo, hi in self.ranges]
+            usual = f"{'other ' * bool(ends)}inputs within [-1, 1]"
+            within = first_of([*ends, usual], ", ")
+            most = scientific(1.05 * max(bound for _, bound in self.bounds))  # rounded up
+            sizes = f" {where}" * (not self.static)
+            return f"equal up to rounding{sizes}: |difference| <= {most} for {within}"
         order = ", up to the order of summation"
         return where + order * (self.kind == ProofScope.summation)
 
@@ -150,6 +168,7 @@ CODES = {
     "body": "a body fails if it runs, and it is not shown that it never does",
     "draws": "the original answers at no sizes that were drawn",
     "executed": "executed cases do not agree up to the order of summation",
+    "rounding": "there is no finite bound on rounding: the part that has none is named",
     "budget": "the proof takes too long (`--budget`, `--prove-budget`), or has too many cases",
 }
 
@@ -206,6 +225,15 @@ class Proof:
             ("promised", self.promised),
         ]
         return [f"{word}: {one}" for word, sentences in groups for one in sentences]
+
+    @property
+    def short(self) -> str:
+        """The verdict for the first line of a report: without formulas if there is no proof."""
+        if self.is_proven:
+            return self.sentence()
+        unlike = f"output {self.output} is not shown to be equal" if self.output else ""
+        why, _, _ = (self.detail or CODES[self.code]).partition(": ")
+        return f"not proven: {unlike or f'{self.node or self.code}: {why}'}"
 
     @property
     def line(self) -> str:

@@ -266,12 +266,13 @@ class Advice:
 @dataclass(frozen=True)
 class Spent:
     """Seconds of a run: to load the model, to rewrite it, checks included, of these in each rule,
-    and to verify it."""
+    to verify and to prove it."""
 
     loading: float = 0.0
     rewriting: float = 0.0
     rules: Mapping[str, float] = field(default_factory=dict)
     verifying: float = 0.0
+    proving: float = 0.0
 
     @classmethod
     def summed(cls, spent: Sequence[Spent]) -> Spent:
@@ -284,6 +285,7 @@ class Spent:
             round(sum(one.rewriting for one in spent), 3),
             dict(rules.most_common()),
             round(sum(one.verifying for one in spent), 3),
+            round(sum(one.proving for one in spent), 3),
         )
 
 

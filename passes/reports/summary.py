@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 #: Rows that a summary shows of those that fail the build.
 _SHOWN = 200
+#: What proofs are called whose sizes differ.
+_PROVEN = {
+    ProofScope.all: "proven for all sizes",
+    ProofScope.sizes: "proven at stated sizes",
+    ProofScope.summation: "proven up to the order of summation",
+}
 #: What fails a build unless its configuration names something else.
 FAILING = tuple(end for end in End if end not in (End.WRITTEN, End.UNCHANGED))
 #: GitHub shows ten annotations of a kind for a step.
@@ -78,14 +84,13 @@ class Row:
 
     @property
     def proof(self) -> str:
-        """`proven`, with the scope unless that is everything, or why not, with the code; empty
-        where no proof was asked for."""
+        """The kind of the proof, else the code of the obstacle, in words; empty where no proof was
+        asked for."""
         proof = self.report.get("proof")
         if not proof:
             return ""
         known: Proof = read_as(Proof, proof)
-        scope = f"({known.kind})" if known.kind not in (None, ProofScope.all) else ""
-        return " ".join(filter(None, (known.verdict, known.code, scope)))
+        return f"not proven: {known.code}" if known.kind is None else _PROVEN[known.kind]
 
     @property
     def error_of_cast(self) -> str:

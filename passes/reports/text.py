@@ -35,8 +35,8 @@ def text_of(report: Report, verbose: bool, written: str) -> str:
     if report.within is not None:
         lines += [f"  {line}" for line in report.within.lines(verbose)]
     if report.proof is not None:
-        lines.append(f"  {report.proof.line}")
-        lines += [f"          {one}" for one in report.proof.rests_on if verbose]
+        lines += [] if report.proof.is_proven else [f"  {report.proof.line}"]
+        lines += [f"  {one}" for one in report.proof.rests_on if verbose]
     if report.measured is not None:
         lines.append(f"  {report.measured.line}")
     return "\n".join([*lines, *filter(None, [written]), *map(str, report.advice)])
@@ -55,7 +55,8 @@ def _headline(report: Report) -> str:
     if report.ir_versions[0] != report.ir_versions[1]:
         parts.append(f"IR version {change(*report.ir_versions)}")
     parts += [f"{change(*sizes)} {kind}{'s' * (sizes[1] != 1)}" for kind, sizes in report.numbers]
-    return f"{name}: {', '.join(parts)}"
+    proof = "" if report.proof is None else f"; {report.proof.short}"
+    return f"{name}: {', '.join(parts)}{proof}"
 
 
 def _each(rewrites: Iterable[Record]) -> Iterator[str]:

@@ -101,11 +101,13 @@ def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
     written = ["-o", str(tmp_path / "out.onnx"), "--json", str(report), "--html", str(page)]
     done = rewrites("lower", before, *written, "--require-proof", "all")
     assert done.exit_code == 0
-    assert "\n  proven for all sizes" in done.output
+    assert "; proven for all " in done.output.splitlines()[0]
     proof = json.loads(report.read_text())["proof"]
     assert (proof["verdict"], proof["code"]) == ("proven", "")
     assert "axes of one name have one size" in proof["assumed"]
     assert "Written, verified and proven" in page.read_text()
+    assert "; proven for all " in page.read_text()
+    assert json.loads(report.read_text())["spent"]["proving"] > 0
 
 
 def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path:
     assert not out.exists()
     done = rewrites(*written, "--require-proof", "sizes")
     assert done.exit_code == 0
-    assert "  proven for T in 1..3" in done.output
+    assert "; proven for T in 1..3" in done.output.splitlines()[0]
     assert out.exists()
 
 
@@ -135,7 +137,8 @@ def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
     assert json.loads(report.read_text())["proof"]["code"] == "budget"
     done = rewrites(*written, "--prove")
     assert done.exit_code == 0
-    assert "  not proven: budget: more than 0 s" in done.output
+    assert done.output.splitlines()[0].endswith("; not proven: budget: more than 0 s")
+    assert "\n  not proven: budget: more than 0 s" in done.output
     assert out.exists()
 
 
@@ -147,8 +150,8 @@ def test_a_build_counts_proofs(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0
     assert "proofs:\n  proven" in done.output
-    assert "| proven | 1 |" in summary.read_text()
-    assert "| proven (sizes) | 1 |" in summary.read_text()
+    assert "| proven for all sizes | 1 |" in summary.read_text()
+    assert "| proven at stated sizes | 1 |" in summary.read_text()
 
 
 def test_a_certificate_is_checked(tmp_path: Path) -> None:

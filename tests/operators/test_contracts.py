@@ -17,7 +17,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import passes.verify.reference
-from passes.operators.contract import Contract, Joint, Operands, Size, Sum
+from passes.operators.contract import Contract, Operands, Size, computed
 from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Fails
@@ -57,6 +57,17 @@ NODES = """
     y = Transpose (a)
     y = Transpose <perm = [1, 0]> (a)
     y = Unsqueeze (a, i)
+    y = CenterCropPad (a, i)
+    y = CenterCropPad <axes = [-1]> (a, i)
+    y = ConstantOfShape (i)
+    y = EyeLike <k = 1> (a)
+    y = Flatten <axis = -1> (a)
+    y = Slice (a, i, j)
+    y = Split <num_outputs = 1> (a)
+    y = Squeeze (a)
+    y = Tile (a, i)
+    y = Trilu (a)
+    y = Shape <start = 1, end = -1> (a)
 """
 Feeds = dict[str, npt.NDArray[Any]]
 
@@ -73,14 +84,10 @@ def drawn(random: np.random.Generator) -> Feeds:
 def sizes_in(contract: Contract, feeds: Sequence[npt.NDArray[Any]]) -> list[int | None] | None:
     """The sizes that a contract states of these operands."""
 
-    def of(number: Any) -> int | None:
-        if isinstance(number, Size):
-            return feeds[number.operand].shape[number.axis]
-        if isinstance(number, Joint):
-            return min({*map(of, number.sizes)} - {1}, default=1)
-        return sum(map(of, number.sizes)) if isinstance(number, Sum) else number
+    def size(one: Size) -> int:
+        return feeds[one.operand].shape[one.axis]
 
-    return None if contract.sizes is None else list(map(of, contract.sizes))
+    return None if contract.sizes is None else [computed(one, size) for one in contract.sizes]
 
 
 def run(node: NodeProto, feeds: Feeds) -> list[npt.NDArray[Any]] | None:

@@ -23,14 +23,21 @@ EQUAL_AT_SIZES = {
     "T > 121": "terms",
     "T mod 16 == 15": "terms",
     "a sum in another order": "field",
+    "an addition of 0": "reals",
+    "a sum of one element, which makes 0 of -0": "reals",
 }
 FALSE_AT_OTHER_SIZES = {
     "divided_by_zero_once_more",
+    "einsum_broadcasts",
+    "einsum_of_one",
     "fits_factor",
     "fits_of_counts",
     "positive_leaks",
+    "scale_of_another_axis",
 }
 FALSE_IN_SIGNS_OF_ZEROS = {"einsum_of_no_sum"}
+#: Up to rounding, a zero has no sign.
+TRUE_UP_TO_ROUNDING = {"mean_of_one", "minus_zero_gemm", "sum_of_one"}
 
 
 def models(before: str, after: str) -> tuple[Model, Model]:
@@ -69,6 +76,8 @@ def test_what_was_once_proven_falsely_is_not_proven_at_sizes(before: Path) -> No
     elif name in FALSE_IN_SIGNS_OF_ZEROS:
         assert found.scope.method == "field"
         assert any("in the sign of a zero" in one for one in found.assumed)
+    elif name in TRUE_UP_TO_ROUNDING:
+        assert found.scope.method == "reals"
     else:
         assert not found.is_proven
 
@@ -82,7 +91,11 @@ ON_FEW_VALUES = [
 
 @pytest.mark.parametrize("pair", ON_FEW_VALUES, ids=lambda pair: f"{pair.kind}: {pair.name}")
 def test_what_few_values_show_is_not_proven_at_sizes(pair: Pair) -> None:
-    assert not proof(pair.before, pair.after).is_proven
+    found = proof(pair.before, pair.after)
+    if pair.name == "floats summed up as float16":
+        assert found.scope.method == "reals"
+    else:
+        assert not found.is_proven
 
 
 UNEQUAL = {
@@ -130,11 +143,22 @@ UNEQUAL = {
 }
 
 
+EQUAL_UP_TO_ROUNDING = {
+    "what cancels",
+    "a variance by moments",
+    "0 times a number that may be infinite",
+    "a sum rounded to another type",
+}
+
+
 @pytest.mark.parametrize("name", UNEQUAL)
 def test_other_numbers_are_not_a_matter_of_order(name: str) -> None:
     found = proof(*UNEQUAL[name])
-    assert found.verdict == "unproven"
-    assert found.detail
+    if name in EQUAL_UP_TO_ROUNDING:
+        assert found.scope.method == "reals"
+    else:
+        assert found.verdict == "unproven"
+        assert found.detail
 
 
 REGROUPED = {
@@ -158,7 +182,7 @@ REGROUPED = {
 def test_sums_in_another_order_are_proven_up_to_it(name: str) -> None:
     found = proof(*REGROUPED[name])
     if name == "a Loop that adds up, and a sum":  # without time 0.0 is added, which -0.0 shows
-        assert found.code == "element"
+        assert found.scope.method == "reals"
         return
     assert found.scope.method == "field"
     assert found.scope.bits >= 60
@@ -285,7 +309,13 @@ def test_golden_pairs_are_proven_at_sizes(part: str, method: str) -> None:
 
 def test_a_bound_of_zero_is_no_maximum_since_zeros_have_signs() -> None:
     clipped = "(float x) => (float y) <float zero = {0}> { y = Clip (x, zero) }"
-    assert not proof(clipped, clipped.replace("Clip", "Max")).is_proven
+    assert proof(clipped, clipped.replace("Clip", "Max")).scope.method == "reals"
+
+
+def test_a_bool_that_holds_is_not_one_that_does_not() -> None:
+    chosen = """(float[N] x) => (bool y) <bool holds = {1}> { s = ReduceSum (x) z = Identity (s)
+        y = Identity (holds) }"""
+    assert not proof(chosen, chosen.replace("{1}", "{0}")).is_proven
 
 
 def test_a_bound_that_bounds_nothing_is_none() -> None:

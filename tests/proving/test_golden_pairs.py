@@ -6,16 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.instruments.proven import (
-    BEGIN,
-    END,
-    PAGE,
-    golden_pairs,
-    kind_of,
-    proof_in_turn,
-    proof_of,
-    row,
-)
+from tests.instruments.proven import GOLDEN, golden_pairs, proof_of
 
 PROVEN = {
     "lower": 17,
@@ -47,19 +38,14 @@ def test_golden_pairs_are_proven(command: str) -> None:
     assert all(one.is_proven or (one.code and (one.detail or one.output)) for one in proofs)
 
 
-def rows() -> dict[str, str]:
-    """The rows of the table of `docs/trust.md`, by command."""
-    text = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
-    return {line.split("`")[1]: line for line in text.splitlines(keepends=True) if "`" in line}
-
-
 def test_the_table_of_the_page_has_every_golden_pair() -> None:
     counted = Counter(path.parent.name for path in golden_pairs())
-    told = {name: sum(map(int, line.split("|")[2:6])) for name, line in rows().items()}
-    assert told == counted
+    told = {name: list(map(int, line.split("|")[2:7])) for name, line in GOLDEN.rows().items()}
+    assert {name: numbers[0] for name, numbers in told.items()} == counted
+    assert all(first == sum(others) for first, *others in told.values())
 
 
 @pytest.mark.parametrize("command", ["carry-captures", "regroup-sum", "split-state"])
 def test_the_table_of_the_page_is_current(command: str) -> None:
-    kinds = Counter(kind_of(proof_in_turn(path)) for path in golden_pairs(f"/{command}/"))
-    assert rows()[command] == row(f"`{command}`", kinds)
+    found = filter(None, map(GOLDEN.found, GOLDEN.pairs(f"/{command}/")))
+    assert GOLDEN.rows()[command] in GOLDEN.text(found)

@@ -165,6 +165,45 @@ OPERATORS = {
         r = Range (a, n, o) c = LessOrEqual (r, k) d = Cast <to = 7> (c)
         y = ReduceSum <keepdims = 0> (d) l = Not (c) m = Cast <to = 6> (l)
         s = ReduceSum <keepdims = 0> (m) w = Cast <to = 7> (s) }""",
+    "DepthToSpace": """(float[N,4,M,2] x) => (float[N,1,H,4] z, float[N,1,H,4] y) {
+        z = DepthToSpace <blocksize = 2> (x)
+        y = DepthToSpace <blocksize = 2, mode = "CRD"> (x) }""",
+    "DepthToSpace of several channels": """(float[1,8,M,2] x) => (float[1,2,H,4] z,
+        float[1,2,H,4] y) {
+        z = DepthToSpace <blocksize = 2> (x)
+        y = DepthToSpace <blocksize = 2, mode = "CRD"> (x) }""",
+    "SpaceToDepth": """(float[N,C,4,2] x) => (float[N,D,2,1] z) {
+        z = SpaceToDepth <blocksize = 2> (x) }""",
+    "SpaceToDepth of unknown sizes": """(float[1,2,H,W] x) => (float[1,8,I,J] z) {
+        z = SpaceToDepth <blocksize = 2> (x) }""",
+    "EyeLike": """(int32[N,M] x) => (int32[N,M] y, int64[N,M] z) {
+        y = EyeLike <k = -1> (x) z = EyeLike <dtype = 7, k = 1> (x) }""",
+    "Trilu": """(float[2,N,M] x, int64 k) => (float[2,N,M] y, float[2,N,M] z) {
+        y = Trilu (x, k) z = Trilu <upper = 0> (x) }""",
+    "CenterCropPad": """(float[N,M] x, float[K,L] y) => (float[K,L] z) {
+        s = Shape (y) z = CenterCropPad (x, s) }""",
+    "CenterCropPad of the last axis": """(float[N,4] x) => (float[N,3] y, float[N,7] z) {
+        a = Constant <value_ints = [3]> () b = Constant <value_ints = [7]> ()
+        y = CenterCropPad <axes = [-1]> (x, a) z = CenterCropPad <axes = [1]> (x, b) }""",
+    "OneHot": """(float[N] x, float[2] v) => (float[N,3] z) {
+        s = Shape (x) a = Constant <value_int = 0> () e = Constant <value_ints = [0]> ()
+        n = Squeeze (s, e) o = Constant <value_int = 1> () r = Range (a, n, o)
+        b = Constant <value_int = 2> () m = Min (r, b) d = Constant <value_int = 3> ()
+        z = OneHot (m, d, v) }""",
+    "OneHot from the end": """(bool[N] c, float[2] v) => (float[3,N] z) {
+        i = Cast <to = 7> (c) k = Neg (i) d = Constant <value_ints = [3]> ()
+        z = OneHot <axis = 0> (k, d, v) }""",
+    "Squeeze of all": "(float[1,3,1] x) => (float[3] z) { z = Squeeze (x) }",
+    "Split in equal parts": """(float[4,N] x) => (float[2,N] a, float[2,N] b) {
+        a, b = Split <num_outputs = 2> (x) }""",
+    "bits": """(int32[N] x, int32 y) => (int32[N] a, int32[N] b, int32[N] c) {
+        a = BitwiseAnd (x, y) b = BitwiseOr (a, x) c = BitwiseXor (b, y) }""",
+    "BitShift": """(uint8[N] x, uint8 y) => (uint8[N] z) {
+        z = BitShift <direction = "LEFT"> (x, y) }""",
+    "Pad of given widths": """(float[N,2] x, int64[4] p, float f) => (float[M,K] z) {
+        z = Pad (x, p, f) }""",
+    "Slice of unknown bounds": """(float[N,M] x, int64[2] a, int64[2] b) => (float[K,L] z) {
+        z = Slice (x, a, b) }""",
     "Tile": """(float[N,2] x) => (float[M,2] z) { r = Constant <value_ints = [3, 1]> ()
         z = Tile (x, r) }""",
     "Pad": """(float[N,2] x) => (float[M,2] z) { p = Constant <value_ints = [1, 0, 2, 0]> ()

@@ -57,7 +57,7 @@ ODD = {
         a = Constant <value_ints = [1, @]> () y = Slice (x, s, e, a) }""",
         "-1",
         "0",
-        "axis",
+        "operator",
     ),
 }
 

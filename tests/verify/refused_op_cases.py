@@ -133,6 +133,7 @@ def axes() -> Iterator[Entry]:
     yield 11, "y = Squeeze <axes = [0]> (x)", {"x": draw(3, 1)}
     for axis in (0, 2):
         yield 13, "y = Squeeze (x, a)", {"x": draw(3, 1), "a": ints(axis)}
+    yield 13, "y = Squeeze (x, a)", {"x": draw(3, 1), "a": np.array(1)}
     yield 11, "y = Unsqueeze <axes = [3]> (x)", {"x": X3}
     yield 13, "y = Unsqueeze (x, a)", {"x": X3, "a": ints(3)}
     yield 13, "y = Unsqueeze (x, a)", {"x": X3, "a": ints(0, 0)}
@@ -162,6 +163,36 @@ def operands() -> Iterator[Entry]:
     yield 13, "y = Gemm (x, z, c)", {"x": draw(1, 2), "z": draw(2, 2), "c": draw(2, 2)}
     yield 12, 'y = Einsum <equation = "ij,jk->ik"> (a, b)', {"a": X23, "b": X23}
     yield 13, "y = PRelu (x, s)", {"x": X23, "s": draw(2)}
+    one, image, kernel = draw(1), draw(2, 3, 4), draw(3, 3, 2)
+    several = {"s": draw(3), "b": one, "m": draw(3), "v": np.abs(draw(3))}
+    for opset in (13, 15):
+        yield opset, "y = BatchNormalization (x, s, b, m, v)", {"x": image, **several}
+    yield 13, "y = InstanceNormalization (x, s, b)", {"x": image, "s": draw(3), "b": one}
+    yield (
+        21,
+        "y = GroupNormalization <num_groups = 3> (x, s, b)",
+        {"x": draw(2, 6, 4), "s": draw(3), "b": draw(3)},
+    )
+    yield 13, "y = Conv (x, w, b)", {"x": image, "w": kernel, "b": one}
+    yield 13, "y = ConvTranspose (x, w, b)", {"x": image, "w": kernel, "b": one}
+    bytes_ = np.ones((2, 2), np.uint8)
+    for scale, zero in ((draw(2), bytes_[0, :1]), (np.array(1, F32), bytes_[0])):
+        given = {"s": np.abs(scale), "z": zero}
+        for opset in (13, 21):
+            yield opset, "y = QuantizeLinear (x, s, z)", {"x": draw(2, 2), **given}
+            yield opset, "y = DequantizeLinear (x, s, z)", {"x": bytes_, **given}
+    yield 13, "y = Clip (x, l)", {"x": X3, "l": X3}
+    yield 13, "y = OneHot (i, d, v)", {"i": ints(0), "d": ints(2), "v": draw(3)}
+    regions = {"x": draw(1, 1, 4, 4), "r": np.abs(draw(1, 4)), "b": ints(0, 0)}
+    yield 16, "y = RoiAlign <output_height = 1> (x, r, b)", regions
+    for shape in ((1, 2, 2, 2), (2, 2, 2, 3)):
+        yield 16, "y = GridSample (x, g)", {"x": draw(2, 1, 3, 3), "g": draw(*shape)}
+    for split in ((1, 1), (-1, 4)):
+        text = "y = SequenceAt (s, i) : s = SplitToSequence (x, p)"
+        yield 13, text, {"x": X3, "p": ints(*split), "i": np.array(0)}
+    signal = {"x": draw(1, 8, 1), "n": np.array(0), "w": draw(4)}
+    yield 17, "y = STFT (x, n, w)", signal
+    yield 17, "y = HannWindow (n)", {"n": np.array(-1)}
     parts = {"s": draw(2), "b": draw(2), "m": draw(2), "v": draw(2)}
     yield 13, "y = BatchNormalization (x, s, b, m, v)", {"x": X23, **parts}
     yield 13, "y = InstanceNormalization (x, s, b)", {"x": draw(1, 2, 3), "s": X3, "b": X3}

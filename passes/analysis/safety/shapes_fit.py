@@ -22,7 +22,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.versions import OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
-from passes.operators.contract import Need, Number, Operands, Size
+from passes.operators.contract import Need, Number, Operands, Size, computed
 from passes.operators.contracts import contract_of
 from passes.operators.exactness import Array
 from passes.operators.table import traits_of
@@ -84,10 +84,13 @@ class Known:
         return size >= target if need.what == "least" else size % target == 0
 
     def _dim(self, node: NodeProto, number: Number) -> Dim:
+        def size(one: Size) -> Dim:
+            dims = self.dims_of(node.input[one.operand])
+            return None if dims is None else dims[one.axis]
+
         if isinstance(number, Size):
-            dims = self.dims_of(node.input[number.operand])
-            return None if dims is None else dims[number.axis]
-        return number if isinstance(number, int) else None
+            return size(number)
+        return computed(number, lambda one: dim if isinstance(dim := size(one), int) else None)
 
     def ints(self, node: NodeProto, position: int, name: str) -> list[int] | None:
         """Integers from an attribute or a constant input; None where there is neither."""

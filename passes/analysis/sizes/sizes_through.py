@@ -4,6 +4,8 @@ the axes that the sizes of a Reshape, Squeeze or Unsqueeze that cannot fail come
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,15 @@ from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
-from passes.operators.contract import Joint, Number, Operands, Size, Sum
+from passes.operators.contract import (
+    Computed,
+    Joint,
+    Number,
+    Operands,
+    Product,
+    Size,
+    Sum,
+)
 from passes.operators.contracts import contract_of, has_contract
 from passes.operators.exactness import Array
 from passes.operators.table import traits_of
@@ -29,12 +39,6 @@ def common(sizes: Sequence[Affine | None]) -> Affine | None:
     """The size of all that do not broadcast an axis of size 1."""
     several = [size for size in sizes if size is None or size.number != 1]
     return (several or [Affine(1)])[0] if len(set(several)) <= 1 else None
-
-
-def _filled(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """One of the sizes that a tensor is made with."""
-    items = read.items(node.input[0])
-    return items[axis] if items is not None and axis < len(items) else None
 
 
 def _reshaped(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -106,14 +110,21 @@ def _stated(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 def _size(read: Reading, node: NodeProto, number: Number | None) -> Affine | None:
     if isinstance(number, Size):
         return read.size(node.input[number.operand], number.axis)
-    if not isinstance(number, Sum | Joint):
-        return Affine(number) if isinstance(number, int) else number
-    sizes = [_size(read, node, part) for part in number.sizes]
+    if not isinstance(number, Computed):
+        known = Affine(number) if isinstance(number, int) else number
+        return known if isinstance(known, Affine) else None
+    sizes = [_size(read, node, part) for part in number.parts]
     if isinstance(number, Joint):
         return common(sizes)
-    total = sum((size for size in sizes if size is not None), Affine())
-    cropped = any(isinstance(part, int) and part < 0 for part in number.sizes)
-    return None if None in sizes or (cropped and not read.is_size(total)) else total
+    known = [size for size in sizes if size is not None]
+    products = isinstance(number, Product) and sum(one.number is None for one in known) < 2
+    if len(known) < len(sizes) or not (products or isinstance(number, Sum)):
+        return None
+    made = reduce(mul, known) if products else sum(known, Affine())
+    sure = all(
+        part >= 0 if isinstance(part, int) else isinstance(part, Size) for part in number.parts
+    )
+    return made if sure or read.is_size(made) else None
 
 
 def _same(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -154,7 +165,6 @@ _BY_SHAPE: dict[Shape, SizeRule] = {
 }
 #: Those that decide by values, which contracts do not.
 _SIZES: dict[str, SizeRule] = {
-    "ConstantOfShape": _filled,
     "Range": _counted,
     "Reshape": _reshaped,
     "Slice": _sliced,

@@ -21,7 +21,7 @@ from passes.ir.versions import tools
 from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.narrowing import Executing, executed, prove_stated
-from passes.proving.pair import NoPair, Pair
+from passes.proving.pair import Pair
 from passes.proving.prover import attempt
 from passes.reports.json_values import as_json, read_as
 from passes.reports.proof import Proof, Scope
@@ -117,15 +117,12 @@ class Certificate:
                     f"{printable(stated[:16])}...; {model.file or 'the model'} has {own:.16}..."
                 )
         choices = self.choices
-        try:
-            pair = Pair.of(before, after)
-            if choices is None:
-                proof = self._done_again(pair, budget)
-            else:
-                found = attempt(pair, budget, choices)
-                proof, choices = found.proof, found.choices
-        except NoPair as error:
-            proof = error.proof
+        pair = Pair.of(before, after)
+        if choices is None:
+            proof = self._done_again(pair, budget)
+        else:
+            found = attempt(pair, budget, choices)
+            proof, choices = found.proof, found.choices
         if not proof.is_proven:
             by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
             shown = proof.sentence() if proof.verdict == "disproven" else proof.line
@@ -143,6 +140,8 @@ class Certificate:
             found = executed(pair, found, Executing(Executors.reference, budget))
             if found.failure is not None:
                 return found.proof
+        if found.narrower is not None:
+            return found.narrower
         if self.scope.stated and self.scope.method == "symbolic":
             return prove_stated(pair, self.scope.stated, budget) or found.proof
         return prove_at_sizes(pair, budget)

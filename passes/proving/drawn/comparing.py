@@ -69,14 +69,15 @@ class _LeftOut(Exception):
 
 @dataclass
 class Found:
-    """The result of comparing a pair: the draws at which both answer, pairs of terms that differ in
-    outputs of equal shapes, how many elements and runs were compared, whether runs were left out
-    for too many decisions, whether sizes of others were guessed, and what is assumed of what the
-    new model alone runs over nothing."""
+    """The result of comparing a pair: the draws at which both answer, with inputs, the pairs of
+    terms that differ in outputs of equal shapes, how many elements and runs were compared, whether
+    runs were left out for too many decisions, whether sizes of others were guessed, and what is
+    assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
-    differing: list[tuple[int, int]] = field(default_factory=list)
+    feeds: list[Feeds] = field(default_factory=list)
+    differing: dict[str, list[tuple[Term, Term]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
@@ -144,11 +145,8 @@ class PairAtSizes:
             return None
         if any(first_random(model, model.proto.graph.node) for model in self._models):
             return None
-        declared = {
-            value.name: sizes_of(value)
-            for value in signature.feedable(self._models[0].proto)
-            if value.type.HasField("tensor_type") and dims_of(value.type) is not None
-        }
+        values = signature.feedable(self._models[0].proto)
+        declared = {one.name: sizes_of(one) for one in values if dims_of(one.type) is not None}
         ranks = {name: len(dims) for name, dims in declared.items()}
         fixed = {name: one.shape for name, one in self._defaults().items()}
         drawn = []
@@ -161,11 +159,8 @@ class PairAtSizes:
                     if (dim if isinstance(dim, int) else sizes.setdefault(dim, size)) != size:
                         return None
             drawn.append(sizes)
-        stated = [
-            Stated(written(name), min(values), max(values))
-            for name in drawn[0]
-            if (values := [sizes[name] for sizes in drawn])
-        ]
+        columns = {one: [sizes[one] for sizes in drawn] for one in drawn[0]}
+        stated = [Stated(written(one), min(some), max(some)) for one, some in columns.items()]
         every = {tuple(sizes.values()) for sizes in drawn}
         return tuple(stated) if prod(len(one.values) for one in stated) == len(every) else None
 
@@ -210,6 +205,7 @@ class PairAtSizes:
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
+        self.found.feeds.append(feeds)
         self.found.is_guessed |= self._guessed
         return True
 
@@ -236,24 +232,41 @@ class PairAtSizes:
         self._guessed |= is_guessed
         outputs = zip(before.output_names_, left, right, strict=True)
         try:
-            pairs = [pair for output in outputs for pair in _elements(*output)]
+            pairs = {name: [*self._elements(name, *sides)] for name, *sides in outputs}
         except Unequal as error:
             raise _LeftOut if is_guessed else error from error
-        differing = [pair for pair in pairs if pair[0] != pair[1]]
+        differing = {
+            name: unlike
+            for name, some in pairs.items()
+            if (unlike := [(one, other) for one, other in some if one is not other])
+        }
         if is_guessed and differing:
             raise _LeftOut
         if is_guessed:
             return
         if after.machine.breaks_declared and not before.machine.breaks_declared:
             raise Unequal("fails", "a body of the new model declares other sizes than it has")
-        self.found.differing += differing
-        self.found.elements += len(pairs)
+        for name, unlike in differing.items():
+            self.found.differing.setdefault(name, []).extend(unlike)
+        self.found.elements += sum(map(len, pairs.values()))
         self.found.runs += 1
         old, new = before.machine, after.machine
         if new.idle_scan and not old.idle_scan:
             self.found.over_nothing.add(SCANS_NOTHING)
         if new.idle_cell and not old.idle_cell:
             self.found.over_nothing.add(CELLS_NOTHING)
+
+    def _elements(self, name: str, one: Value, other: Value) -> Iterator[tuple[Term, Term]]:
+        """The elements of two outputs, in pairs. Raises Unequal if more differs."""
+        if _kind(one) != _kind(other):
+            raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
+        if isinstance(one, list) and isinstance(other, list):
+            for pair in zip(one, other, strict=True):
+                yield from self._elements(name, *pair)
+        if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+            for numbers_ in zip(numbers(one).flat, numbers(other).flat, strict=True):
+                left, right = (self._terms.all[number] for number in numbers_)
+                yield left, right
 
     def _draw(self, feeds: Feeds) -> Draw:
         """The sizes and elements of these inputs that are fixed."""
@@ -287,17 +300,6 @@ class PairAtSizes:
         dtype = name_of(value.dtype)
         made = [self._terms.input(name, dtype, (*place, *at)) for at in np.ndindex(value.shape)]
         return wrap(np.reshape(made, value.shape), value.dtype)
-
-
-def _elements(name: str, one: Value, other: Value) -> Iterator[tuple[int, int]]:
-    """The numbers of the elements of two outputs, in pairs. Raises Unequal if more differs."""
-    if _kind(one) != _kind(other):
-        raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
-    if isinstance(one, list) and isinstance(other, list):
-        for pair in zip(one, other, strict=True):
-            yield from _elements(name, *pair)
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        yield from zip(*(numbers(side).reshape(-1).tolist() for side in (one, other)), strict=True)
 
 
 def _kind(value: Value) -> str:

@@ -127,7 +127,7 @@ def from_elements(terms: TermTable, array: Any, dtype: np.dtype[Any]) -> Array:
     """
     flat: Sequence[Any] = np.asarray(array).reshape(-1).tolist()
     ids = [
-        terms.number(one.term) if isinstance(one, Element) else terms.constant(dtype.type(one))
+        one.term.uid if isinstance(one, Element) else terms.constant(dtype.type(one))
         for one in flat
     ]
     return np.array(ids, np.int64).reshape(np.shape(array))

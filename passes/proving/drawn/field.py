@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from passes.proving.drawn.symbols import TermTable, is_number, name_of
-from passes.proving.terms.algebra import INT64
+from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.term import Term, atom_of, subterms
 
 _BITS = 120
@@ -34,6 +35,8 @@ _WITNESSES = 40
 _OF_SETS = {"max": "Max", "min": "Min", "and": "And", "or": "Or"}
 _OF_SETS |= {kind + op: op for op in _OF_SETS.values() for kind in ("", "Reduce")}
 
+#: Whole numbers, but for what operators make.
+_WHOLE = {"poly", "mono", "max", "min", "idiv"}
 #: What tells a residue from others.
 _Key = tuple[int, int, bool]
 
@@ -66,42 +69,39 @@ class Field:
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
         self._key = self._random.randbytes(32)
-        self._known: dict[int, Residue] = {}
-        self._sets: dict[int, frozenset[_Key]] = {}
+        self._known: dict[Term, Residue] = {}
+        self._sets: dict[Term, frozenset[_Key]] = {}
         self._hashed: set[bytes] = set()
 
-    def differing(self, numbers: Sequence[tuple[int, int]]) -> tuple[Term, Term] | None:
+    def differing(self, pairs: Sequence[tuple[Term, Term]]) -> tuple[Term, Term] | None:
         """The first pair of terms that are not equal up to the order of sums, None if all are."""
-        pairs = [(self._terms.all[one], self._terms.all[other]) for one, other in numbers]
-        every = subterms(*(term for pair in pairs for term in pair))
-        for term in sorted(every, key=lambda one: one.uid):  # parts first
-            self._known[term.uid] = self._residue(term)
-        keys = {uid: residue.key for uid, residue in self._known.items()}
-        return next((pair for pair in pairs if keys[pair[0].uid] != keys[pair[1].uid]), None)
+        for term in parts_first(*chain(*pairs)):
+            self._known[term] = self._residue(term)
+        keys = {term: residue.key for term, residue in self._known.items()}
+        return next((pair for pair in pairs if keys[pair[0]] != keys[pair[1]]), None)
 
     def bits(self, elements: int) -> int:
         """The k of a probability below 2^-k that terms are equal here that are not, for this many
         elements of outputs."""
-        terms = [self._terms.all[number] for number in self._known]
         degree = 1 + max((one.degree for one in self._known.values()), default=0)
         # no coefficient has more bits: a factor meets each term, a double or a sum, once at most
-        length = degree * (len(terms) * _DOUBLE + sum(len(term.args) for term in terms))
+        length = degree * (len(self._known) * _DOUBLE + sum(len(one.args) for one in self._known))
         # a root of the difference is drawn, or the prime divides all of its coefficients
         chance = Fraction(degree, 2 ** (_BITS - 1)) + Fraction(length, (_BITS - 1) * 2**_PRIMES)
         compared = elements + len(self._hashed) ** 2
         return math.floor(-math.log2(max(compared, 1) * chance))
 
     def _residue(self, term: Term) -> Residue:
-        if self._terms.is_constant(term.uid):
-            found = self._constant(self._terms.value(term.uid))
-            return found or self._token(("constant", term.data), [])
-        args = [self._known[one.uid] for one in term.args]
+        value = self._terms.algebra.value(term)
+        if value is not None:
+            return self._constant(value) or self._token((term.op, term.data), [])
+        args = [self._known[one] for one in term.args]
         if term.op == "poly":
             factors = [Residue(one % self._prime, abs(one), 0) for one in term.parts]
             return self.total([self.product(pair) for pair in zip(factors, args, strict=True)])
         if term.op == "mono":
             return self.product(args)
-        op, data, dtype = _operator(term)
+        op, data, dtype = operator(term)
         if op in _OF_SETS:
             return self._of_set(op, dtype, term)
         is_exact = op in _POLYNOMIALS and dtype != "bool"
@@ -142,12 +142,12 @@ class Field:
         """The largest of some, the least, or whether all or any hold: no order, none twice."""
         members: set[_Key] = set()
         for one in map(atom_of, term.args):
-            inner = self._sets.get(one.uid)
-            same = inner is not None and _OF_SETS[_operator(one)[0]] == _OF_SETS[op]
-            members |= inner if same and inner is not None else {self._known[one.uid].key}
-        self._sets[term.uid] = frozenset(members)
+            inner = self._sets.get(one)
+            same = inner is not None and _OF_SETS[operator(one)[0]] == _OF_SETS[op]
+            members |= inner if same and inner is not None else {self._known[one].key}
+        self._sets[term] = frozenset(members)
         if len(term.args) == 1:
-            return self._known[term.args[0].uid]
+            return self._known[term.args[0]]
         return self._token((_OF_SETS[op], dtype, sorted(members)), [])
 
     def _quotient(self, op: str, dtype: str, args: Sequence[Residue]) -> Residue:
@@ -188,11 +188,20 @@ class Field:
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
 
 
-def _operator(term: Term) -> tuple[str, object, str]:
+def operator(term: Term) -> tuple[str, Any, str]:
     """The operator of a term, wherever it is computed, its attributes and the dtype it gives."""
     if term.op == "ew":
         return term.parts[:3]
-    return term.op, term.data, INT64 if term.op in ("max", "min") else ""
+    if term.op in ("const", "elem"):
+        return term.op, term.data, term.parts[0 if term.op == "const" else -1]
+    if term.op == "ite":
+        return term.op, term.data, operator(term.args[1])[2]
+    return term.op, term.data, INT64 if term.op in _WHOLE else BOOL
+
+
+def parts_first(*terms: Term) -> list[Term]:
+    """Every term in terms once, each before what is made of it."""
+    return sorted(subterms(*terms), key=lambda one: one.uid)
 
 
 #: How residues of operands make that of a result.

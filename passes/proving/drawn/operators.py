@@ -223,7 +223,7 @@ class Operator:
         if self.op == "MatMul":
             left, right = (each(one, self.terms.all.__getitem__) for one in ids)
             made = [product(self.terms.algebra, left, right, name_of(dtype))]
-            return [each(one, self.terms.number) for one in made]
+            return [each(one, lambda term: term.uid) for one in made]
         if self.op in _REDUCES or self.op in _BY_ROWS:
             made = self._by_rows(ids[0], run.fed, name_of(dtype))
         if made is None and not self.is_random:

@@ -1,19 +1,28 @@
-"""Proves two models equal at drawn sizes: as terms, else up to the order of summation."""
+"""Proves two models equal at drawn sizes: as terms, else up to the order of summation, else up to
+rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 
+import numpy as np
+
 from passes.choices import PROOF_BUDGET as BUDGET
-from passes.proving.assumptions import AT_SIZES, REORDERED
+from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
-from passes.proving.drawn.field import Field
+from passes.proving.drawn.field import Field, operator
+from passes.proving.drawn.reals import Reals
+from passes.proving.drawn.rounding import USUAL, Rounding
+from passes.proving.drawn.symbols import is_number, name_of
 from passes.proving.pair import Pair
 from passes.proving.terms.arrays import NotProvable
-from passes.proving.terms.term import difference
+from passes.proving.terms.term import difference, subterms
 from passes.reports.proof import Proof, Scope
+from passes.verify.compare.tolerance import absolute_errors
+from passes.verify.executor import Ended
 from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
@@ -44,7 +53,10 @@ def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
     scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
     if not found.differing:
         return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
-    return _regrouped(pair, found, scope, end, keep)
+    proof = _regrouped(pair, found, scope, end, keep)
+    if proof.is_proven:
+        return proof
+    return _over_reals(pair, found, scope, proof, end)
 
 
 def _assumed(found: Found) -> tuple[str, ...]:
@@ -60,7 +72,7 @@ def _regrouped(
 ) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
     field = Field(found.terms)
-    unlike = field.differing(found.differing)
+    unlike = field.differing([*chain(*found.differing.values())])
     if unlike is not None:
         one, other, _ = difference(*unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
@@ -79,3 +91,70 @@ def _regrouped(
         return Proof("unproven", "executed", executed.reason or executed.verdict)
     scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
     return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
+
+
+def _over_reals(pair: Pair, found: Found, scope: Scope, narrower: Proof, end: float) -> Proof:
+    """The proof up to rounding, with a bound for each output, which no executed case may exceed; if
+    there is no identity, the `narrower` one."""
+    ranges = pair.promises.ranges
+    free = {one.parts[1] for one in found.terms.all if one.op == "elem" and one.parts[0] == "input"}
+    if not ranges.keys() <= free:
+        other = min(ranges.keys() - free)
+        return Proof("not-provable", "input", f"--range: no free input is named {other!r}")
+    pairs = [*chain(*found.differing.values())]
+    below = [{*subterms(*side)} for side in zip(*pairs, strict=True)]
+    values = {one: found.terms.algebra.value(one) for one in below[0] & below[1]}
+    shared = frozenset(one for one, value in values.items() if value is None and one.op != "mono")
+    whole = frozenset(one for one in shared if "float" not in operator(one)[2])
+    for atoms in (shared, whole):  # what both compute alike has no error of its own
+        try:
+            reals = Reals(found.terms, atoms, end)
+            if reals.differing(pairs) is not None:
+                continue
+            rounding = Rounding(found.terms.algebra, reals, ranges, atoms)
+            bounds = {name: rounding.error(some) for name, some in found.differing.items()}
+        except NotProvable as error:
+            narrower = Proof("unproven", error.code, error.detail)
+            continue
+        exceeding = _exceeding(pair, found, bounds)
+        if exceeding:
+            return Proof("unproven", "executed", exceeding)
+        scope = replace(
+            scope,
+            method="reals",
+            bits=reals.bits(found.elements),
+            executed=len(found.feeds),
+            bounds=tuple(bounds.items()),
+            ranges=tuple((name, *ends) for name, ends in ranges.items()),
+        )
+        return Proof("proven", assumed=(*_assumed(found), *ROUNDED), paths=found.runs, scope=scope)
+    return narrower
+
+
+def _exceeding(pair: Pair, found: Found, bounds: Mapping[str, float]) -> str:
+    """An output that differs by more than its bound for some inputs within the ranges; empty if
+    none does."""
+    executor, source = ReferenceExecutor(keep=2), np.random.default_rng(0)
+    for feeds in found.feeds:
+        fed = {
+            name: source.uniform(*pair.promises.ranges.get(name, USUAL), one.shape).astype(
+                one.dtype
+            )
+            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype))
+            else one
+            for name, one in feeds.items()
+        }
+        try:
+            before, after = (
+                executor.run(one.proto, fed, base_dir=one.base_dir)
+                for one in (pair.before, pair.after)
+            )
+        except Ended:
+            continue
+        for name, bound in bounds.items():
+            one, other = before.outputs[name], after.outputs[name]
+            if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+                error = absolute_errors(one, other).max(initial=0.0)
+                if error > bound:
+                    return f"{name!r} differs by {error:.1e}, more than the bound of {bound:.1e}"
+    return ""

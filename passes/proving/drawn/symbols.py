@@ -45,7 +45,8 @@ class TermTable:
         self.algebra.terms.most = _MOST
         self.all = self.algebra.terms.all
         assert self.algebra.terms.make("fill").uid == FILL
-        self._values: dict[int, Any] = {}
+        #: The value of the constant of a number, None of another term.
+        self.value: Callable[[int], Any] = functools.cache(self._value)
         self._constants: dict[object, int] = {}
         #: Whether the new model runs, and what operators of the original that may fail read in
         #: this run without failing.
@@ -65,18 +66,12 @@ class TermTable:
     ) -> int:
         """The number of an operator on elements of the dtype `source`."""
         parts = [self.all[one] for one in args]
-        return self.number(self.algebra.by_element(op, data, dtype, parts, source))
+        return self.algebra.by_element(op, data, dtype, parts, source).uid
 
     def input(self, name: str, dtype: str, place: Sequence[int]) -> int:
         """The number of an element of an input."""
         at = map(self.algebra.whole, place)
         return self.algebra.opaque(dtype, "elem", ("input", name, dtype), at).uid
-
-    def number(self, term: Term) -> int:
-        """The number of a term, which may be a constant."""
-        if term.op in _MAY_BE_KNOWN and (value := self.algebra.value(term)) is not None:
-            self._values.setdefault(term.uid, value)
-        return term.uid
 
     def constant(self, value: Any) -> int:
         """The number of a constant: an element of an array, a string included."""
@@ -85,16 +80,14 @@ class TermTable:
         if found is None:
             dtype = "object" if isinstance(value, str) else name_of(value.dtype)
             found = self._constants[key] = self.algebra.literal(dtype, value).uid
-            self._values[found] = value
         return found
 
     def is_constant(self, number: int) -> bool:
         """Return whether a term is a constant."""
-        return number in self._values
+        return self.value(number) is not None
 
-    def value(self, number: int) -> Any:
-        """The value of a constant."""
-        return self._values[number]
+    def _value(self, number: int) -> Any:
+        return self.algebra.value(self.all[number])
 
     def lift(self, value: Value) -> Any:
         """A value with the numbers of terms in place of elements; the kernels' fill resolved."""
@@ -123,8 +116,10 @@ class TermTable:
     def known(self, array: Array, otherwise: Any = None) -> Array | None:
         """The elements of an array, `otherwise` in place of those that are no constants; None if
         there are such ones and nothing is given for them."""
-        flat = [self._values.get(one, otherwise) for one in numbers(array).reshape(-1).tolist()]
-        if otherwise is None and any(one is None for one in flat):
+        flat = [*map(self.value, numbers(array).reshape(-1).tolist())]
+        if otherwise is not None:
+            flat = [otherwise if one is None else one for one in flat]
+        elif any(one is None for one in flat):
             return None
         result = np.empty(len(flat), element_dtype(array.dtype))
         for place, one in enumerate(flat):
@@ -159,10 +154,6 @@ class TermTable:
         while condition.op in ("and", "or", "not", "ite"):
             condition = condition.args[0]
         raise Fork(condition)
-
-
-#: Operators of terms that may be constants.
-_MAY_BE_KNOWN = {"const", "poly", "true", "false"}
 
 
 def is_number(dtype: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import ml_dtypes
 import numpy as np
@@ -21,7 +22,7 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term, polynomial
@@ -472,6 +473,9 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Symbolic
                 return algebra.whole(number + 1)
         else:
             return algebra.whole(count)
+    exact = _counted_exactly(condition, index, evaluator)
+    if exact is not None:
+        return exact if limit is None else algebra.least(exact, limit)
     head = algebra.terms.make("without") if limit is None else limit
     trips = algebra.trips(head, algebra.close([index], condition))
     if limit is None or (count is not None and count > MOST_ITERATIONS):
@@ -493,3 +497,50 @@ def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term
         return None
     last = algebra.idiv(rest, algebra.whole(slope))
     return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))
+
+
+def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
+    """The number of iterations where the condition compares numbers that may wrap or be rounded,
+    but none up to the iteration that breaks it."""
+    algebra = evaluator.algebra
+    parts = condition.args if condition.op == "and" else (condition,)
+    read, ends = list[Term](), list[Term]()
+    for one in parts:
+        whole = _as_whole(algebra, one)
+        end = None if whole is None else _counted(whole, index, evaluator)
+        if whole is None or end is None:
+            return None
+        read.append(whole)
+        ends.append(end)
+    count = reduce(algebra.least, ends)
+    place = algebra.lift(algebra.variable(count))
+    there = algebra.all(algebra.subst(one, {index: place}) for one in read)
+    return count if algebra.subst(condition, {index: place}) is there else None
+
+
+def _as_whole(algebra: Algebra, condition: Term) -> Term | None:
+    """A comparison as if no number in it wrapped or were rounded."""
+    if condition.op == "ge0":
+        return condition
+    if condition.op != "ew" or condition.parts[0] not in ("Less", "LessOrEqual"):
+        return None
+    left, right = (_unrounded(algebra, one) for one in condition.args)
+    if left is None or right is None:
+        return None
+    difference = algebra.sub(right, left)
+    is_less = condition.parts[0] == "Less"
+    return algebra.ge0(algebra.sub(difference, algebra.one) if is_less else difference)
+
+
+def _unrounded(algebra: Algebra, term: Term) -> Term | None:
+    """An element as a whole number, if it is made of some by casts, sums and differences."""
+    if term.op == "poly":
+        return term
+    if term.op == "const" and term.parts[0] != "string":
+        value = float(term.parts[2])
+        return algebra.whole(int(value)) if value.is_integer() else None
+    if term.op == "ew" and term.parts[0] in ("Cast", "Add", "Sub"):
+        args = [one for one in (_unrounded(algebra, arg) for arg in term.args) if one is not None]
+        if len(args) == len(term.args):
+            return reduce(algebra.sub if term.parts[0] == "Sub" else algebra.add, args)
+    return None

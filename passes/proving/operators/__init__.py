@@ -5,21 +5,21 @@ from __future__ import annotations
 from passes.proving.loops import recurrences
 from passes.proving.operators import (
     cells,
+    elements,
     elementwise,
     indexing,
     layout,
     opaque,
     reductions,
-    sizes,
 )
 
 __all__ = [
     "cells",
+    "elements",
     "elementwise",
     "indexing",
     "layout",
     "opaque",
     "recurrences",
     "reductions",
-    "sizes",
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import zip_longest
 
 import numpy as np
 
+from passes.operators import traits
 from passes.operators.comparisons import COMPARISONS, LOGIC
 from passes.operators.table import TRAITS
 from passes.proving.families import (
@@ -24,17 +27,9 @@ _NOT_MEANT = {"consumed_inputs", "axis", "broadcast"}
 
 def broadcast(call: Application, *arrays: Array) -> list[Array]:
     """Arrays of the sizes that these have together."""
-    algebra = call.algebra
-    rank = max(array.rank for array in arrays)
-    shape: list[Term] = []
-    for axis in range(rank):
-        size = algebra.one
-        for array in arrays:
-            place = axis - rank + array.rank
-            if place >= 0:
-                size = joint(call, size, array.shape[place])
-        shape.append(size)
-    return [_spread(call, array, tuple(shape)) for array in arrays]
+    columns = [*zip_longest(*(reversed(array.shape) for array in arrays))][::-1]
+    shape = tuple(reduce(partial(joint, call), filter(None, column)) for column in columns)
+    return [_spread(call, array, shape) for array in arrays]
 
 
 def joint(call: Application, left: Term, right: Term) -> Term:
@@ -117,13 +112,8 @@ def unary(call: Application) -> list[Array]:
     algebra, op, attributes = call.algebra, call.op, meant(call)
     if op == "Neg" and x.dtype == INT64:
         return [x.like(lambda at: algebra.scaled(x.at(at), -1))]
-    return [x.like(lambda at: algebra.elementwise(op, attributes, x.dtype, [x.at(at)]))]
-
-
-@operator("Identity")
-def identity(call: Application) -> list[Array]:
-    """The same."""
-    return [call.array(0)]
+    dtype = BOOL if op in ("IsInf", "IsNaN") else x.dtype
+    return [x.like(lambda at: algebra.elementwise(op, attributes, dtype, [x.at(at)]), dtype)]
 
 
 @operator(*ARITHMETIC)
@@ -142,7 +132,7 @@ def arithmetic(call: Application) -> list[Array]:
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
-    may_fail = op in ("Div", "Mod") and "int" in dtype
+    may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and "int" in dtype and op != "Pow"
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
     if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
         raise call.cannot("operator", f"{op} of {dtype} is not modelled")
@@ -221,13 +211,6 @@ def logic(call: Application) -> list[Array]:
     if any(array.dtype != BOOL for array in arrays):
         raise call.cannot("type", f"an operand of {op} is no bool")
     return elementwise(call, arrays, BOOL, lambda at: algebra.by_element(op, (), BOOL, at, BOOL))
-
-
-@operator("IsNaN", "IsInf")
-def tests(call: Application) -> list[Array]:
-    """Tests of floats."""
-    x, op, attributes = call.array(0), call.op, meant(call)
-    return [x.like(lambda at: call.algebra.elementwise(op, attributes, BOOL, [x.at(at)]), BOOL)]
 
 
 @operator("Where")

@@ -9,13 +9,15 @@ from math import prod
 
 import numpy as np
 
+from passes.operators.contract import Size
 from passes.operators.table import traits_of, where
+from passes.operators.traits import Fails
 from passes.proving.assumptions import ROWS
 from passes.proving.families import REDUCTIONS
-from passes.proving.operators.elementwise import broadcast, exact
+from passes.proving.operators.stated_sizes import met_contract, term
 from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64, Algebra
-from passes.proving.terms.arrays import Array
+from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
 
 #: Those that are exact on whole numbers, by what joins two, and of how many they are written out.
@@ -41,75 +43,67 @@ def _reduced(
     return algebra.reduced(data, tuple(sizes), algebra.close(variables, inner))
 
 
+def _reducing(
+    call: Application,
+) -> tuple[Indices, list[int], Callable[[Indices, Indices], Term]]:
+    """The sizes without those of the rows, the axes of these, and the element of a row at indices
+    of the output and of the row.
+
+    Raises:
+        NotProvable: a row may have no element of which it could be made.
+    """
+    x, algebra, contract = call.array(0), call.algebra, met_contract(call)
+    sizes = contract.sizes or []
+    kept = [one.axis for one in sizes if isinstance(one, Size)]
+    axes = [axis for axis in range(x.rank) if axis not in kept]
+    if x.rank and not axes:
+        raise call.cannot("operator", f"{call.op} over no axes is not modelled")
+    some = traits_of(call.node).fails is Fails.EMPTY or call.op == "ReduceMean"
+    if some and not all(algebra.is_positive(x.shape[axis]) for axis in axes):
+        raise call.cannot("empty", f"{call.op} may have nothing to reduce")
+    places = {axis: axis if len(sizes) == x.rank else kept.index(axis) for axis in kept}
+
+    def item(outer: Indices, inner: Indices) -> Term:
+        row = dict(zip(axes, inner, strict=True))
+        at = (row[axis] if axis in row else outer[places[axis]] for axis in range(x.rank))
+        return x.at([*at])
+
+    return tuple(term(call, one) for one in sizes), axes, item
+
+
 @operator(*REDUCTIONS)
 def reduction(call: Application) -> list[Array]:
     """Over the given axes, or all."""
-    x, op = call.array(0), call.op
-    given = call.numbers(1, "axes")
-    if not given and call.attributes.get("noop_with_empty_axes"):
-        raise call.cannot("operator", f"{op} over no axes is not modelled")
-    axes = sorted(call.axes(given or range(x.rank), x.rank))
-    keep = bool(call.attributes["keepdims"])
-    algebra = call.algebra
-    shape = [
-        algebra.one if axis in axes else size
-        for axis, size in enumerate(x.shape)
-        if keep or axis not in axes
-    ]
-    if op in ("ReduceMax", "ReduceMin", "ReduceMean"):
-        for axis in axes:
-            if not algebra.is_positive(x.shape[axis]):
-                raise call.cannot("empty", f"{op} may have nothing to reduce")
+    x, op, algebra = call.array(0), call.op, call.algebra
+    shape, axes, item = _reducing(call)
     call.evaluator.assumed.add(ROWS)
-    counts = [algebra.number(x.shape[axis]) for axis in axes]
-    few = None
-    if op in _EXACT and 0 < prod(count or 0 for count in counts) <= _FEW:
+    counts = [algebra.number(x.shape[axis]) or 0 for axis in axes]
+    few = op in _EXACT and x.dtype == INT64 and 0 < prod(counts) <= _FEW
+    if few:
         call.evaluator.whole_numbers(x)
-        few = list(product(*(range(int(count or 0)) for count in counts)))
 
-    def get(indices: Sequence[Term]) -> Term:
-        outer = list(indices)
-        if not keep:
-            for axis in axes:
-                outer.insert(axis, algebra.zero)
-
-        def body(inner: list[Term]) -> Term:
-            at = list(outer)
-            for axis, index in zip(axes, inner, strict=True):
-                at[axis] = index
-            return x.at(at)
-
-        if few is not None and x.dtype == INT64:
-            items = (body([algebra.whole(n) for n in at]) for at in few)
+    def get(outer: Indices) -> Term:
+        if few:
+            places = product(*(map(algebra.whole, range(count)) for count in counts))
+            items = (item(outer, at) for at in places)
             return reduce(lambda one, other: _EXACT[op](algebra, one, other), items)
-        return _reduced(call, (op, x.dtype), [x.shape[axis] for axis in axes], body)
+        sizes = [x.shape[axis] for axis in axes]
+        return _reduced(call, (op, x.dtype), sizes, lambda inner: item(outer, tuple(inner)))
 
-    return [Array(algebra, x.dtype, tuple(shape), get)]
+    return [Array(algebra, x.dtype, shape, get)]
 
 
 @operator("ArgMax", "ArgMin")
 def arg(call: Application) -> list[Array]:
     """The index of the extreme of a row."""
-    x, op = call.array(0), call.op
-    algebra = call.algebra
-    axis = call.axis(call.attributes["axis"], x.rank)
-    keep = bool(call.attributes["keepdims"])
-    if not algebra.is_positive(x.shape[axis]):
-        raise call.cannot("empty", f"{op} may have nothing to reduce")
-    last = bool(call.attributes.get("select_last_index"))
+    x = call.array(0)
+    shape, (axis,), item = _reducing(call)
+    data = (call.op, bool(call.attributes.get("select_last_index")), x.dtype, INT64)
 
-    def get(indices: Sequence[Term]) -> Term:
-        at = list(indices) if keep else [*indices[:axis], algebra.zero, *indices[axis:]]
-        return _reduced(
-            call,
-            (op, last, x.dtype, INT64),
-            [x.shape[axis]],
-            lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
-        )
+    def get(outer: Indices) -> Term:
+        return _reduced(call, data, [x.shape[axis]], lambda inner: item(outer, tuple(inner)))
 
-    shape = list(x.shape)
-    shape[axis : axis + 1] = [algebra.one] if keep else []
-    return [Array(algebra, INT64, tuple(shape), get)]
+    return [Array(call.algebra, INT64, shape, get)]
 
 
 def dot(
@@ -118,144 +112,6 @@ def dot(
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
     return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
-
-
-@operator("MatMul")
-def matmul(call: Application) -> list[Array]:
-    """As numpy does it: the last two axes, the others broadcast."""
-    left, right = call.array(0), call.array(1)
-    call.alike(left, right)
-    algebra = call.algebra
-    if not left.rank or not right.rank:
-        raise call.cannot("shape", "an operand of MatMul is a scalar")
-    call.evaluator.assumed.add(ROWS)
-    size = left.shape[-1]
-    call.evaluator.same(size, right.shape[max(right.rank - 2, 0)], "the inner sizes agree")
-    batches = []
-    for one in (left, right):
-        shape = one.shape[:-2]
-        batches.append(Array(algebra, one.dtype, shape, _unread))
-    batch = broadcast(call, *batches)[0].shape
-    rows = left.shape[-2:-1]
-    columns = right.shape[-1:] if right.rank > 1 else ()
-
-    def own(array: Array, indices: Sequence[Term]) -> list[Term]:
-        """The indices of the batch that belong to one side, 0 where it broadcasts."""
-        outer = array.shape[:-2]
-        mine = list(indices[len(batch) - len(outer) : len(batch)])
-        whole = batch[len(batch) - len(outer) :]
-        zero = algebra.zero
-        return [i if s is w else zero for i, s, w in zip(mine, outer, whole, strict=True)]
-
-    for one in (left, right):
-        outer = one.shape[:-2]
-        for size_, whole in zip(outer, batch[len(batch) - len(outer) :], strict=True):
-            if size_ is not whole and size_ is not algebra.one:
-                raise call.cannot("shape", "it is unknown which batch size broadcasts")
-
-    def get(indices: Sequence[Term]) -> Term:
-        row = list(indices[len(batch) : len(batch) + len(rows)])
-        column = list(indices[len(batch) + len(rows) :])
-
-        def pair(k: Term) -> tuple[Term, Term]:
-            return (
-                left.at([*own(left, indices), *row, k]),
-                right.at([*own(right, indices), k, *column]),
-            )
-
-        return dot(call, left.dtype, size, pair)
-
-    return [Array(algebra, left.dtype, (*batch, *rows, *columns), get)]
-
-
-@operator("Einsum")
-def einsum(call: Application) -> list[Array]:
-    """A product of two operands, summed over one index that both have: over two elements at
-    least, since executors give zeros of other signs of one product."""
-    equation = call.attributes["equation"].decode().replace(" ", "")
-    given, _, result = equation.partition("->")
-    names = given.split(",")
-    arrays = [call.array(number) for number in range(len(call.inputs))]
-    ranks = [array.rank for array in arrays]
-    summed = {*"".join(names)} - {*result}
-    is_plain = "".join((*names, result)).isalpha() and "->" in equation and len(arrays) == 2
-    is_plain &= all(len({*name}) == len(name) for name in (*names, result))
-    is_plain &= {*result} <= {*"".join(names)} and ranks == [len(name) for name in names]
-    is_plain &= len(summed) == 1 and all(summed <= {*name} for name in names)
-    if not is_plain or "float" not in arrays[0].dtype:
-        raise call.cannot("operator", f"the equation {equation!r} of Einsum is not modelled")
-    call.alike(*arrays)
-    algebra, sizes = call.algebra, dict[str, Term]()
-    for one, name in zip(arrays, names, strict=True):
-        for letter, size in zip(name, one.shape, strict=True):
-            equal = algebra.eq0(algebra.sub(sizes.setdefault(letter, size), size))
-            call.evaluator.given(equal, f"the sizes of {letter!r} agree")
-    (letter,) = summed
-    some = algebra.ge0(algebra.sub(sizes[letter], algebra.whole(2)))
-    call.evaluator.given(some, "two products are summed at least")
-    call.evaluator.assumed.add(ROWS)
-
-    def get(indices: Sequence[Term]) -> Term:
-        def pair(k: Term) -> tuple[Term, Term]:
-            at = {**dict(zip(result, indices, strict=True)), letter: k}
-            one, other = (
-                array.at([at[one] for one in name])
-                for array, name in zip(arrays, names, strict=True)
-            )
-            return one, other
-
-        return dot(call, arrays[0].dtype, sizes[letter], pair)
-
-    shape = tuple(sizes[one] for one in result)
-    return [Array(algebra, arrays[0].dtype, shape, get)]
-
-
-def _unread(indices: Sequence[Term]) -> Term:
-    """The element of an array that stands for its sizes: `broadcast` reads no other part of it."""
-    raise AssertionError("only its sizes are read")
-
-
-@operator("Gemm")
-def gemm(call: Application) -> list[Array]:
-    """Its product, with alpha, beta and what is added as one operator by element."""
-    a, b, c = call.array(0), call.array(1), call.optional(2)
-    algebra, across, down = call.algebra, call.attributes["transA"], call.attributes["transB"]
-    call.evaluator.assumed.add(ROWS)
-    if a.rank != 2 or b.rank != 2:
-        raise call.cannot("shape", "an operand of Gemm is no matrix")
-    rows, size = reversed(a.shape) if across else a.shape
-    inner, columns = reversed(b.shape) if down else b.shape
-    call.evaluator.same(size, inner, "the inner sizes agree")
-    factors = exact((call.attributes["alpha"], call.attributes["beta"] if c else None))
-    added = None
-    if c is not None:
-        target = Array(algebra, a.dtype, (rows, columns), _unread)
-        spread = broadcast(call, target, c)
-        for made, wanted in zip(spread[0].shape, (rows, columns), strict=True):
-            equal = algebra.eq0(algebra.sub(made, wanted))
-            call.evaluator.given(equal, "the addend broadcasts to the product")
-        added = spread[1]
-
-    def get(indices: Sequence[Term]) -> Term:
-        row, column = indices
-
-        def pair(k: Term) -> tuple[Term, Term]:
-            return (
-                a.at([k, row] if across else [row, k]),
-                b.at([column, k] if down else [k, column]),
-            )
-
-        args = [dot(call, a.dtype, size, pair)]
-        if added is not None:
-            args.append(added.at(indices))
-        plain = call.attributes["alpha"] == 1 and (added is None or call.attributes["beta"] == 1)
-        if plain and added is None:
-            return args[0]
-        if plain and algebra.manner.regrouped:
-            return algebra.elementwise("Add", (), a.dtype, args)
-        return algebra.elementwise("Gemm", factors, a.dtype, args)
-
-    return [Array(algebra, a.dtype, (rows, columns), get)]
 
 
 @operator("CumSum")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,40 +67,9 @@ class ByElement(Extremes):
     def _compared(self, op: str, source: str, args: Sequence[Term]) -> Term:
         if ">" in COMPARISONS[op]:
             op, args = SWAPPED[op], args[::-1]
-        if source in _EXACT and (whole := self._of_whole_number(op, source, args)) is not None:
-            return whole
-        wide = [self.wide(source, one) for one in args] if source in SMALL else args
-        left, right = wide
-        if source in (INT64, *SMALL) and left is not None and right is not None:
-            difference = self.sub(right, left)
-            if op == "Equal":
-                return self.eq0(difference)
-            return self.ge0(difference if op == "LessOrEqual" else self.sub(difference, self.one))
         if source == BOOL:
-            return self.any((self.all(args), self.all(self.negation(one) for one in args)))
+            return self.any((self.all(args), self.all(map(self.negation, args))))
         return self.elementwise(op, source, BOOL, args)
-
-    def _of_whole_number(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
-        """A comparison of a constant with a whole number that is cast to floats, as one of whole
-        numbers: a Cast keeps the order, and numbers of few bits."""
-        for place, one in enumerate(args):
-            other = args[1 - place]
-            is_cast = other.op == "ew" and other.parts[0] == "Cast"
-            source = other.parts[1][0] if is_cast else ""
-            if one.op != "const" or source not in (INT64, *SMALL):
-                continue
-            number, bound = self.wide(source, other.args[0]), float(self.value(one))
-            if number is None or not abs(bound) < 1 << 23:
-                continue
-            if op == "Equal":
-                difference = self.sub(number, self.whole(int(bound)))
-                return self.eq0(difference) if bound.is_integer() else self.false
-            if (op == "Less") == (place == 0):  # bound < number, or the negation of number <= bound
-                least = self.sub(number, self.whole(math.floor(bound) + 1))
-            else:
-                least = self.sub(number, self.whole(math.ceil(bound)))
-            return self.ge0(least) if place == 0 else self.negation(self.ge0(least))
-        return None
 
     def _cast(self, source: str, attributes: Hashable, dtype: str, value: Term) -> Term:
         if dtype == source:
@@ -126,6 +94,8 @@ class ByElement(Extremes):
             if distributed is not None:
                 return distributed
         folded = self._folded(op, attributes, dtype, args)
+        if folded is None and op in ("Less", "LessOrEqual", "Equal"):
+            folded = self.compared(op, str(attributes), args)
         if folded is not None:
             return folded
         if commutes(op, dtype):

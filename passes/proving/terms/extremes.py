@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from math import ceil, floor
 
 import numpy as np
 
 from passes.proving.terms.constants import Constants
 from passes.proving.terms.numbers import BOOL, INT64, LONGEST, SMALL
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial
+
+#: Up to which magnitude all whole numbers are floats of a type.
+_EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
 
 
 class Extremes(Constants):
@@ -111,12 +115,63 @@ class Extremes(Constants):
             left, right = sides
             if left is not None and right is not None:
                 return self.most(left, right) if op == "Max" else self.least(left, right)
-        if op == "Cast" and element.args[0].op == "poly":
-            (value,), (low, high) = element.args, SMALL[dtype]
-            above = self.is_not_negative(self.sub(value, self.whole(low)))
-            if above and self.is_not_negative(self.sub(self.whole(high), value)):
-                return value
+        value = element.args[0] if op == "Cast" and element.args[0].op == "poly" else None
+        if op in ("Add", "Sub", "Mul"):
+            left, right = (self.wide(dtype, one) for one in element.args)
+            if left is not None and right is not None:
+                value = {"Add": self.add, "Sub": self.sub, "Mul": self.mul}[op](left, right)
+        if value is not None and self._is_within(value, *SMALL[dtype]):
+            return value
         return self.opaque(INT64, "ew", ("Cast", (dtype, ()), INT64), [element])
+
+    def _is_within(self, value: Term, low: int, high: int) -> bool:
+        """Return whether a whole number is known to be between two."""
+        above = self.is_not_negative(self.sub(value, self.whole(low)))
+        return above and self.is_not_negative(self.sub(self.whole(high), value))
+
+    def compared(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """A comparison of whole numbers, those that are cast to floats included; None if it may be
+        one of others."""
+        left, right = (self._whole_number(dtype, one) for one in args)
+        if left is None or right is None:
+            return self._against_constant(op, dtype, args)
+        difference = self.sub(right, left)
+        if op == "Equal":
+            return self.eq0(difference)
+        return self.ge0(difference if op == "LessOrEqual" else self.sub(difference, self.one))
+
+    def _whole_number(self, dtype: str, element: Term) -> Term | None:
+        """The whole number that an element is for certain."""
+        if dtype not in _EXACT_UP_TO:
+            return element if element.op == "poly" else self.wide(dtype, element)
+        found = self._cast_from(element)
+        if found is None:
+            value = _float(element, dtype)
+            found = self.whole(int(value)) if value is not None and value.is_integer() else None
+        most = _EXACT_UP_TO[dtype]
+        return found if found is not None and self._is_within(found, -most, most) else None
+
+    def _cast_from(self, element: Term) -> Term | None:
+        """The whole number that is cast to an element."""
+        source = element.parts[1][0] if element.op == "ew" and element.parts[0] == "Cast" else ""
+        return self.wide(source, element.args[0]) if source in (INT64, *SMALL) else None
+
+    def _against_constant(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
+        order, and numbers of few bits."""
+        for place, one in enumerate(args):
+            bound = _float(one, dtype) if dtype in _EXACT_UP_TO else None
+            number = None if bound is None else self._cast_from(args[1 - place])
+            if number is None or bound is None or not abs(bound) < _EXACT_UP_TO[dtype] / 2:
+                continue
+            if op == "Equal":
+                is_it = self.eq0(self.sub(number, self.whole(int(bound))))
+                return is_it if bound.is_integer() else self.false
+            # either bound < number, or not number <= bound
+            least = floor(bound) + 1 if (op == "Less") == (place == 0) else ceil(bound)
+            above = self.ge0(self.sub(number, self.whole(least)))
+            return self.negation(above) if place else above
+        return None
 
     def _narrow(self, dtype: str, value: Term) -> Term | None:
         """An int64 as an element of a smaller type: a known number, or what was of that type."""
@@ -179,3 +234,10 @@ class Extremes(Constants):
             self._instances.clear()
             self._reduced.clear()
             self._proven.clear()
+
+
+def _float(element: Term, dtype: str) -> float | None:
+    """The value of a constant."""
+    if element.op != "const":
+        return None
+    return float(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0])

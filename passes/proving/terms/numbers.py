@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 
 from passes.proving.terms.integers import Search, product
 from passes.proving.terms.term import Interned, Sum, Term, polynomial, subterms
@@ -89,12 +90,12 @@ class Numbers(ABC):
     def implied(self, condition: Term, needed: Term) -> Term:
         """The condition that another one holds if the first does."""
 
-    @property
+    @cached_property
     def zero(self) -> Term:
         """The number 0."""
         return self.whole(0)
 
-    @property
+    @cached_property
     def one(self) -> Term:
         """The number 1."""
         return self.whole(1)

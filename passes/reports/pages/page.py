@@ -192,14 +192,15 @@ def _banner(report: ReportFile) -> Banner:
         return Banner(look, verdict, "No rule of the command finds anything to do in this model.")
     if report.within is not None:
         return Banner(look, "Written", f"{report.within.sentence}.")
+    proof = "" if report.proof is None else f"; {report.proof.short}"
     if checked is None:
-        return Banner("refused", "Written, not verified", "Verification was turned off.")
+        return Banner("refused", "Written, not verified", f"Verification was turned off{proof}.")
     if checked.verdict != "verified":
-        return Banner("refused", "Written, not verified", f"{checked.summary}.")
+        return Banner("refused", "Written, not verified", f"{checked.summary}{proof}.")
     written = report.output[0].path if report.output else ""
     if report.proof is not None and report.proof.is_proven:
         verdict = "Written, verified and proven"
-    return Banner(look, verdict, f"{written} agrees with the original: {checked.summary}.")
+    return Banner(look, verdict, f"{written} agrees with the original: {checked.summary}{proof}.")
 
 
 def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> list[Number]:
@@ -234,10 +235,11 @@ def _bars(report: ReportFile) -> list[Bars]:
         if record.checked is not None and not record.checked.same_as:
             regions[record.rule] = regions.get(record.rule, 0.0) + record.checked.seconds
     whole = report.checked.seconds if report.checked is not None else 0.0
-    known = spent.loading + spent.rewriting + spent.verifying
+    known = spent.loading + spent.rewriting + spent.proving + spent.verifying
     phases = {
         "load": spent.loading,
         "rewrite": spent.rewriting,
+        "prove": spent.proving,
         "verify rewrites": max(0.0, spent.verifying - whole),
         "verify the whole model": whole,
         "write, and the rest": max(0.0, report.seconds - known),

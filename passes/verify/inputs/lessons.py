@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from passes.operators.contract import Need, Number, Operands, Size, Sum
+from passes.operators.contract import Need, Operands, Size, computed
 from passes.operators.needs import needs_of
 from passes.types.dtypes import numpy_dtype
 from passes.verify.executor import Ended, Executor, Trouble, Value
@@ -299,7 +299,8 @@ def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Need]:
 def gap_of(need: Need, operands: Sequence[Value]) -> int | None:
     """By how much a size differs from what it must be; 0 where it is right."""
     size, target, *others = (
-        _number(one, operands) for one in (need.size, need.target, *need.unless_one)
+        computed(one, lambda size: _size(size, operands))
+        for one in (need.size, need.target, *need.unless_one)
     )
     if size is None or target is None:
         return None
@@ -309,13 +310,9 @@ def gap_of(need: Need, operands: Sequence[Value]) -> int | None:
     return min(0, gap) if need.what == "least" else gap
 
 
-def _number(number: Number, operands: Sequence[Value]) -> int | None:
-    """A number; None where there is no such axis. A size that is left out adds 0 to a sum."""
-    if isinstance(number, Sum):
-        return sum(_number(size, operands) or 0 for size in number.sizes)
-    if not isinstance(number, Size):
-        return number if isinstance(number, int) else None
-    value = operands[number.operand] if number.operand < len(operands) else None
-    if not isinstance(value, np.ndarray) or not -value.ndim <= number.axis < value.ndim:
+def _size(size: Size, operands: Sequence[Value]) -> int | None:
+    """A size; None where there is no such axis."""
+    value = operands[size.operand] if size.operand < len(operands) else None
+    if not isinstance(value, np.ndarray) or not -value.ndim <= size.axis < value.ndim:
         return None
-    return int(value.shape[number.axis])
+    return int(value.shape[size.axis])

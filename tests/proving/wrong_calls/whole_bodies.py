@@ -285,6 +285,56 @@ MOVED: dict[str, Case] = {
                 else_branch = j () => (float[N] r) { r = Neg (h) }> }""",
         {"e": False, "h": [-1]},
     ),
+    "out of a branch within a loop as a whole": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (int64 n, bool e, float[N] x, int64[1] k) => (float[K] y) {
+            y = Loop <body = b (int64 i, bool c, float[R] s) => (bool d, float[S] t) {
+                d = Identity (c)
+                q = If (e) <then_branch = f () => (float[A] p) {
+                        v, j = TopK (x, k)  p = Concat <axis = 0> (s, v) },
+                    else_branch = h () => (float[B] r) { r = Neg (s) }>
+                t = Concat <axis = 0> (q, q) }> (n, , x) }""",
+        {"q = If": "unread, at = TopK (x, k)  q = If"},
+        {"n": 1, "e": False, "x": [1], "k": [3]},
+    ),
+    "out of a Scan within a loop as a whole": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (int64 n, float[T] r, float[N] x, int64[1] k) => (float[K] y) {
+            y = Loop <body = b (int64 i, bool c, float[R] s) => (bool d, float[S] t) {
+                d = Identity (c)
+                z = Scan <num_scan_inputs = 1, body = w (float a) => (float o) {
+                    v, j = TopK (x, k)  m = ReduceMax <keepdims = 0> (v)  o = Add (a, m) }> (r)
+                t = Concat <axis = 0> (s, z) }> (n, , x) }""",
+        {"z = Scan": "unread, at = TopK (x, k)  z = Scan"},
+        {"n": 1, "r": [], "x": [1], "k": [3]},
+    ),
+    "before a sequence that is mapped": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (seq(float[N]) s, float[M] x, int64[1] k) => (int64 n) {
+            t = SequenceMap <body = w (float[P] a) => (float[Q] o) {
+                v, j = TopK (x, k)  o = Concat <axis = 0> (a, v) }> (s)
+            n = SequenceLength (t) }""",
+        {"t = SequenceMap": "unread, at = TopK (x, k)  t = SequenceMap"},
+        {"s": [], "x": [1], "k": [3]},
+    ),
+    "an element of a sequence before a loop": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (int64 n, seq(float[N]) s, int64 j) => (int64 y) <int64 zero = {0}> {
+            y = Loop <body = b (int64 i, bool c, int64 a) => (bool d, int64 t) {
+                d = Identity (c)  v = SequenceAt (s, j)  z = Size (v)  t = Add (a, z) }>
+                (n, , zero) }""",
+        {"y = Loop": "unread = SequenceAt (s, j)  y = Loop"},
+        {"n": 0, "s": [], "j": 0},
+    ),
+    "an element of a sequence at each iteration": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (int64 n, seq(float[N]) s, int64 j) => (int64 y) <int64 zero = {0}> {
+            y = Loop <body = b (int64 i, bool c, int64 a) => (bool d, int64 t) {
+                d = Identity (c)  v = SequenceAt (s, j)  z = Size (v)  t = Add (a, z) }>
+                (n, , zero) }""",
+        {"SequenceAt (s, j)": "SequenceAt (s, i)"},
+        {"n": 2, "s": [[1], [2, 3]], "j": 0},
+    ),
     "in a function that a branch calls": (
         """<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
         g (bool c, float[N] x, int64[1] k) => (float[N] y) {

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from passes.verify.executor import Array
+from passes.verify.reference.ops.layout import see_shape
 from passes.verify.reference.ops.windows import Windows, windows
 from passes.verify.reference.registry import KernelCall, implements
 
@@ -27,6 +28,7 @@ def conv(call: KernelCall, x: Array, w: Array, b: Array | None = None) -> Array:
     batch, channels, spatial, sizes = x.shape[0], x.shape[1], x.shape[2:], w.shape[2:]
     if tuple(call.get("kernel_shape") or sizes) != sizes:
         raise ValueError(f"kernel_shape is {call.get('kernel_shape')}, the kernel has {sizes}")
+    see_shape(w.shape[:1], b)
     frame = windows(call, spatial, list(sizes))
     if 0 in frame.counts and all(x.shape):
         raise ValueError(f"a kernel of {sizes} does not fit into {spatial}")
@@ -65,9 +67,10 @@ def _read(x: Array, frame: Windows) -> Array:
 def conv_transpose(call: KernelCall, x: Array, w: Array, b: Array | None = None) -> Array:
     """ConvTranspose-1 to -22: `x` [N, C, ...], `w` [C, M / group, ...], `b` [M].
 
-    Raises ValueError where channels and groups do not fit.
+    Raises ValueError where channels, groups and bias do not fit.
     """
     rank, group = x.ndim - 2, call.get("group", 1)
+    see_shape((w.shape[1] * group,), b)
     strides = call.get("strides") or [1] * rank
     dilations = call.get("dilations") or [1] * rank
     extra = call.get("output_padding") or [0] * rank

@@ -53,12 +53,14 @@ def clip(
     """Clip-6 to -13: Max and then Min, so that equal bounds and inputs give equal zeros.
 
     numpy's `clip`, which onnx's kernel calls, keeps -0.0 at a bound of 0.0 only where both bounds
-    are given.
+    are given. Raises ValueError for a bound of another number of elements than one.
     """
     kept = x
     for bound, name, nearer in ((lower, "min", np.maximum), (upper, "max", np.minimum)):
         given = call.get(name) if call.version < 11 else bound
         if given is not None:
+            if np.size(given) != 1:
+                raise ValueError(f"a bound has {np.size(given)} elements")
             kept = nearer(kept, np.asarray(given, x.dtype))
     return kept
 

@@ -156,6 +156,31 @@ def matrix_only(call: KernelCall, x: Array, *more: Array | None) -> Any:
     return call.onnx(x, *more)
 
 
+@implements("SplitToSequence")
+def split_to_sequence(call: KernelCall, x: Array, split: Array | None = None) -> Any:
+    """SplitToSequence-11 and -24: ValueError for parts that are negative or do not add up."""
+    length = x.shape[call.get("axis", 0)]
+    if split is not None and ((split < 0).any() or (split.ndim and split.sum() != length)):
+        raise ValueError(f"parts {split.tolist()} of an axis of {length}")
+    return call.onnx(x, split)
+
+
+@implements("HannWindow", "HammingWindow", "BlackmanWindow")
+def window(call: KernelCall, size: Array) -> Any:
+    """HannWindow-17 and kin: ValueError for a negative size."""
+    if (size < 0).any():
+        raise ValueError(f"the size is {size.tolist()}")
+    return call.onnx(size)
+
+
+@implements("STFT")
+def stft(call: KernelCall, signal: Array, step: Array, *more: Array | None) -> Any:
+    """STFT-17: ValueError for a step below 1."""
+    if int(step.item()) < 1:
+        raise ValueError(f"the step is {step.item()}")
+    return call.onnx(signal, step, *more)
+
+
 @implements("SequenceInsert")
 def sequence_insert(
     call: KernelCall, sequence: list[Any], element: Array, position: Array | None = None

@@ -7,7 +7,7 @@ import numpy as np
 
 from passes.types.dtypes import is_float
 from passes.verify.executor import Array
-from passes.verify.reference.ops.layout import normalized, see_room
+from passes.verify.reference.ops.layout import normalized, see_room, see_shape
 from passes.verify.reference.registry import KernelCall, implements
 
 
@@ -94,8 +94,10 @@ def one_hot(call: KernelCall, indices: Array, depth: Array, values: Array) -> Ar
     """OneHot-9 and -11: `depth` is one number of any type, shape [] or [1].
 
     Fractions of indices, and of the depth, are cut off (cast to int64). Indices outside of
-    -depth..depth-1 give a row of the off value. Raises ValueError for a depth below 1.
+    -depth..depth-1 give a row of the off value. Raises ValueError for a depth below 1 and other
+    values than two.
     """
+    see_shape((2,), values)
     if is_float(indices.dtype):
         indices = indices.astype(np.int64)
     count = int(np.asarray(depth).reshape(()).item())

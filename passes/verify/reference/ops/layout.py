@@ -21,6 +21,14 @@ def see_room(call: KernelCall, sizes: Sequence[int]) -> None:
         raise CannotRun(f"the result of {op_of(call.node)}, {[*sizes]}, is too large")
 
 
+def see_shape(shape: tuple[int, ...], *operands: Array | None) -> None:
+    """Raise ValueError unless the operands that are given have this shape: numpy would broadcast
+    others."""
+    for operand in operands:
+        if operand is not None and operand.shape != shape:
+            raise ValueError(f"an operand of shape {operand.shape} in place of {shape}")
+
+
 def normalized(axes: list[int], rank: int) -> list[int]:
     """Axes as 0..rank-1; ValueError when one is out of range or named twice."""
     for axis in axes:
@@ -40,8 +48,10 @@ def squeeze(call: KernelCall, x: Array) -> Array:
 
 @implements("Squeeze", since=13)
 def squeeze_input(call: KernelCall, x: Array, axes: Array | None = None) -> Array:
-    """Squeeze-13 and later: the same, `axes` being an input."""
-    return _squeezed(x, None if axes is None else [int(axis) for axis in axes.reshape(-1)])
+    """Squeeze-13 and later: the same, `axes` being an input, a vector, else ValueError."""
+    if axes is not None:
+        see_shape((axes.size,), axes)
+    return _squeezed(x, None if axes is None else [int(axis) for axis in axes])
 
 
 def _squeezed(x: Array, axes: list[int] | None) -> Array:

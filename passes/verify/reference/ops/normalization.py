@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.failures import described
-from passes.verify.reference.ops.layout import flatten
+from passes.verify.reference.ops.layout import flatten, see_shape
 from passes.verify.reference.registry import KernelCall, implements
 
 
@@ -67,6 +67,7 @@ def group_normalization(call: KernelCall, x: Array, scale: Array, bias: Array) -
     """
     by_channel = call.version >= 21
     groups = call.get("num_groups")
+    see_shape(x.shape[1:2] if by_channel else (groups,), scale, bias)
     wide = x.astype(_stashed(call) if by_channel else x.dtype)
     wide = wide.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
     axes = tuple(range(2, wide.ndim))
@@ -80,6 +81,7 @@ def group_normalization(call: KernelCall, x: Array, scale: Array, bias: Array) -
 def instance_normalization(call: KernelCall, x: Array, scale: Array, bias: Array) -> Array:
     """InstanceNormalization-6 and -22: per row and channel, small floats as float, as onnxruntime
     computes them; the document leaves it open."""
+    see_shape(x.shape[1:2], scale, bias)
     wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
     axes = tuple(range(2, x.ndim))
     each = (1, -1, *[1] * (x.ndim - 2))
@@ -112,12 +114,20 @@ def batch_normalization(
     if call.outputs > 1:
         raise CannotRun(f"{described(call.node)}: training below opset 14 is not implemented")
     if call.get("spatial", 1):
+        see_shape(x.shape[1:2], scale, bias, mean, var)
         result: Array = call.onnx(
             x, scale, bias, mean, var, version=15, spatial=None, momentum=None
         )[0]
         return result
     epsilon = np.asarray(call.get("epsilon"), x.dtype)
     return np.asarray(scale * (x - mean) / np.sqrt(var + epsilon) + bias, x.dtype)
+
+
+@implements("BatchNormalization", since=14)
+def newer_batch_normalization(call: KernelCall, x: Array, *parameters: Array) -> Any:
+    """BatchNormalization-14 and -15: statistics per channel [C], else ValueError."""
+    see_shape(x.shape[1:2] if x.ndim > 1 else (1,), *parameters)
+    return call.onnx(x, *parameters)
 
 
 @implements("Softmax", "LogSoftmax", "Hardmax", until=12)

@@ -10,6 +10,7 @@ from onnx import helper
 
 from passes.types.dtypes import is_float
 from passes.verify.executor import Array
+from passes.verify.reference.ops.layout import see_shape
 from passes.verify.reference.registry import KernelCall, implements
 
 #: Far beyond what any whole type holds, and within int32 after the zero point is added.
@@ -22,7 +23,9 @@ def quantize_linear(call: KernelCall, x: Array, scale: Array, zero: Array | None
 
     onnx's kernel casts to int32, which quotients that are larger, infinite or NaN overflow. The
     document leaves NaN open: it becomes what Cast makes of it, so that it is the same written out.
+    ValueError unless scale and zero point have one shape.
     """
+    _see_zero(scale, zero)
     with np.errstate(all="ignore"):
         (y,) = call.onnx(x, scale, zero)
         if is_float(y.dtype):
@@ -72,6 +75,20 @@ def quantized_product(call: KernelCall, *operands: Array | None) -> Any:
         raise NotImplementedError("the document leaves open what NaN is quantized to") from None
 
 
+def _see_zero(scale: Array, zero: Array | None) -> None:
+    if zero is not None and not scale.size == zero.size == 1:
+        see_shape(scale.shape, zero)
+
+
+@implements("DequantizeLinear", since=19)
+def newer_dequantize_linear(
+    call: KernelCall, x: Array, scale: Array, zero: Array | None = None
+) -> Any:
+    """DequantizeLinear-19 and later: ValueError unless scale and zero point have one shape."""
+    _see_zero(scale, zero)
+    return call.onnx(x, scale, zero)
+
+
 @implements("DequantizeLinear", since=10, until=18)
 def dequantize_linear(call: KernelCall, x: Array, scale: Array, zero: Array | None = None) -> Array:
     """DequantizeLinear-10 and -13: (x - zero) * scale, float32.
@@ -79,6 +96,7 @@ def dequantize_linear(call: KernelCall, x: Array, scale: Array, zero: Array | No
     `x` int8, uint8 or int32; `scale` and `zero` one number, or (from 13) one per place of
     `axis` (default 1). Raises ValueError where they do not fit.
     """
+    _see_zero(scale, zero)
     whole = x.astype(np.int64)
     if zero is not None:
         whole = whole - _along(zero.astype(np.int64), x, call)

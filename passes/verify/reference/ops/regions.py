@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.executor import Array
+from passes.verify.reference.ops.layout import see_shape
 from passes.verify.reference.registry import KernelCall, implements
 
 
@@ -20,6 +21,7 @@ def roi_align(call: KernelCall, x: Array, rois: Array, batch: Array) -> Array:
     which takes seconds for the boxes of a detector. Raises IndexError for a batch index that is
     out of range, ValueError for a region of NaN.
     """
+    see_shape((len(batch), 4), rois)
     if batch.size and (batch.min() < 0 or batch.max() >= len(x)):
         raise IndexError(f"batch indices must lie in 0..{len(x) - 1}")
     height, width = call.get("output_height"), call.get("output_width")
@@ -171,6 +173,8 @@ def grid_sample(call: KernelCall, x: Array, grid: Array) -> Array:
     Version 16 names "bilinear" and "bicubic" what version 20 names "linear" and "cubic". Raises
     ValueError for places that are not finite, where they are no whole pixels or are reflected.
     """
+    if grid.ndim != x.ndim or (len(grid), grid.shape[-1]) != (len(x), x.ndim - 2):
+        raise ValueError(f"a grid of shape {grid.shape} for {x.shape}")
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if 0 in shape:
         return np.zeros(shape, x.dtype)

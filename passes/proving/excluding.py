@@ -1,0 +1,80 @@
+"""The sizes at which a case of a proof is not entered: it proves the models equal at all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from passes.proving.clues import Unknown, written
+from passes.proving.terms.algebra import Algebra
+from passes.proving.terms.term import Term, polynomial
+from passes.reports.proof import Stated
+
+#: The largest size below which, and the least above which, a proof is worth stating.
+_SMALL, _LARGE = 4, 64
+
+
+@dataclass
+class Excluded:
+    """The least and the largest size that is left of each that is bounded."""
+
+    least: dict[Unknown, int] = field(default_factory=dict)
+    most: dict[Unknown, int] = field(default_factory=dict)
+
+    def add(self, algebra: Algebra, decisions: Iterable[tuple[Term, bool]]) -> bool:
+        """Exclude sizes without which no input decides so; return whether there are such ones, of
+        which little is lost."""
+        algebra.forget()  # else what is known is not written
+        found = [one if holds else algebra.negation(one) for one, holds in decisions]
+        for bounds, values in ((self.most, _above), (self.least, _below)):
+            known = next(filter(None, map(values, found)), None)
+            if known:
+                bounds |= known
+                return True
+        return False
+
+    def conditions(self, algebra: Algebra) -> Iterator[tuple[Term, bool]]:
+        """What holds of the sizes that are left."""
+        algebra.forget()
+        for unknown, least in self.least.items():
+            yield algebra.ge0(algebra.sub(_size(algebra, unknown), algebra.whole(least))), True
+        for unknown, most in self.most.items():
+            yield algebra.ge0(algebra.sub(algebra.whole(most), _size(algebra, unknown))), True
+
+    def stated(self) -> tuple[Stated, ...]:
+        """The sizes that are left, in words."""
+        names = dict.fromkeys([*self.least, *self.most])
+        return tuple(
+            Stated(written(one), self.least.get(one, 0), self.most.get(one)) for one in names
+        )
+
+
+def _size(algebra: Algebra, unknown: Unknown) -> Term:
+    return algebra.lift(algebra.terms.make(*unknown))
+
+
+def _above(condition: Term) -> Mapping[Unknown, int]:
+    """The largest size at which a condition does not hold, if it holds from a large one on."""
+    parts = polynomial(condition.args[0]) if condition.op == "ge0" else {}
+    sizes = [mono for mono in parts if mono]
+    if len(sizes) != 1 or len(sizes[0]) != 1 or sizes[0][0].op != "dim" or parts[sizes[0]] != 1:
+        return {}
+    last = -parts.get((), 0) - 1
+    return {("dim", sizes[0][0].data): last} if last >= _LARGE else {}
+
+
+def _below(condition: Term) -> Mapping[Unknown, int]:
+    """The least sizes at which a condition does not hold, if it holds up to small ones."""
+    if condition.op not in ("ge0", "eq0"):
+        return {}
+    parts = polynomial(condition.args[0])
+    sizes = [mono for mono in parts if mono]
+    if len(sizes) != 1 or any(one.op != "dim" for one in sizes[0]) or abs(parts[sizes[0]]) != 1:
+        return {}
+    last = -parts.get((), 0) * parts[sizes[0]]
+    if (condition.op == "ge0" and parts[sizes[0]] > 0) or not 0 <= last <= _SMALL:
+        return {}
+    # a product is 0 where one of its factors is
+    if len(sizes[0]) > 1 and last:
+        return {}
+    return {("dim", one.data): last + 1 for one in sizes[0]}
