@@ -59,7 +59,8 @@ class Interned:
 
     def __init__(self) -> None:
         self.all: list[Term] = []  # by uid
-        self._terms: dict[tuple[str, Hashable, tuple[int, ...]], Term] = {}
+        self._terms: dict[tuple[str, Hashable, tuple[Term, ...]], Term] = {}
+        self._kinds: dict[tuple[str, Hashable], int] = {}
         self._serial = 0
         self._made = 0  # also terms that there were, of which a proof may make very many
         self.end = self.most = float("inf")
@@ -80,38 +81,47 @@ class Interned:
         if not self._made % 256 and monotonic() > self.end:
             raise OutOfTime
         args = tuple(args)
-        key = (op, data, tuple([arg.uid for arg in args]))
+        key = op, data, args
         found = self._terms.get(key)
         if found is not None:
             return found
-        uid = len(self.all)
-        if uid > self.most:
-            raise OutOfTime(f"more than {self.most} terms")
         is_leaf = op in LEAVES
-        free = frozenset((uid,) if is_leaf else ()).union(*[a.free for a in args if a.free])
-        known = op if is_leaf else f"{op}{data}"
-        order = crc32(" ".join([known, *[str(arg.order) for arg in args]]).encode())
+        free = frozenset((len(self.all),)) if is_leaf else _together([a.free for a in args])
+        kind = (op, None if is_leaf else data)
+        if kind not in self._kinds:
+            self._kinds[kind] = crc32((op if is_leaf else f"{op}{data}").encode())
+        order = hash((self._kinds[kind], *[arg.order for arg in args]))
         height = max([a.height for a in args], default=0)
-        self._terms[key] = term = Term(op, data, args, uid, free, height, order, shown)
-        self.all.append(term)
-        return term
+        return self._add(key, Term(op, data, args, len(self.all), free, height, order, shown))
 
     def lam(self, height: int, binds: Iterable[Term], body: Term) -> Term:
         """A function of the variables and placeholders `binds`, all of this height."""
         binds = tuple(binds)
-        key = ("lam", (height, tuple(one.uid for one in binds)), (body.uid,))
-        if key not in self._terms:
-            free = body.free - {one.uid for one in binds}
-            kinds = ",".join(f"{one.op}{one.data}" for one in binds)
-            order = crc32(f"lam {kinds} {body.order}".encode())
-            self._terms[key] = Term("lam", binds, (body,), len(self.all), free, height, order)
-            self.all.append(self._terms[key])
-        return self._terms[key]
+        key = "lam", (height, binds), (body,)
+        if key in self._terms:
+            return self._terms[key]
+        free = body.free - {one.uid for one in binds}
+        kinds = ",".join(f"{one.op}{one.data}" for one in binds)
+        order = crc32(f"lam {kinds} {body.order}".encode())
+        return self._add(key, Term("lam", binds, (body,), len(self.all), free, height, order))
+
+    def _add(self, key: tuple[str, Hashable, tuple[Term, ...]], term: Term) -> Term:
+        if term.uid > self.most:
+            raise OutOfTime(f"more than {self.most} terms")
+        self._terms[key] = term
+        self.all.append(term)
+        return term
 
     def serial(self) -> int:
         """A number that names one thing."""
         self._serial += 1
         return self._serial
+
+
+def _together(some: Sequence[frozenset[int]]) -> frozenset[int]:
+    """All of some sets, few of which have members."""
+    found = [one for one in some if one]
+    return found[0].union(*found[1:]) if found else frozenset()
 
 
 def subterms(*terms: Term) -> Iterator[Term]:
