@@ -110,15 +110,13 @@ class PairAtSizes:
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 return self._run()
-            except (TookTooLong, OutOfTime) as error:
-                used_up = str(error) if isinstance(error, OutOfTime) else ""
-                raise NotProvable("budget", used_up or "the time is used up") from error
-            except CannotRun as error:
-                raise NotProvable("operator", str(error)) from error
-            except CannotDraw as error:
-                raise NotProvable("input", str(error)) from error
-            except RecursionError as error:
-                raise NotProvable("budget", "terms are nested too deeply") from error
+            except (TookTooLong, RecursionError) as error:
+                is_deep = isinstance(error, RecursionError)
+                why = "terms are nested too deeply" if is_deep else "the time is used up"
+                raise NotProvable("budget", why) from error
+            except (OutOfTime, CannotRun, CannotDraw) as error:
+                codes = {OutOfTime: "budget", CannotRun: "operator", CannotDraw: "input"}
+                raise NotProvable(codes[type(error)], str(error)) from error
 
     def _run(self) -> Found:
         """Compare at all sizes, anew whenever more inputs have to be drawn."""

@@ -48,8 +48,6 @@ _OF_SHAPES = where(lambda row: row.values is Values.SIZES)
 _SIZES = positions("deciding")
 #: An Identity may hand on a sequence.
 _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
-#: What is applied to its operands one after the other.
-_IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: What makes a term of each row, and of each place in a row.
 _REDUCES = where(lambda row: row.apart)
 _BY_ROWS = where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS)
@@ -133,7 +131,7 @@ class Operator:
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
         self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
         named = sorted(self.call.attributes.items())
-        self.attributes = tuple((name, repr(value)) for name, value in named)
+        self.attributes: Hashable = tuple((name, repr(value)) for name, value in named)
 
     def __call__(self, operands: list[Value], frame: Frame) -> Sequence[Any]:
         """The results, arrays of term numbers.
@@ -251,46 +249,26 @@ class Operator:
         elif not found <= self.terms.answered:
             self.terms.concrete(risky)
 
-    def _elementwise(self, run: _Run, ids: Sequence[Array | None]) -> Array:
+    def _elementwise(self, run: _Run, ids: list[Array | None]) -> Array:
         """A term for each element; those of constants are computed."""
-        given = [one for one in (ids[:1] if self.op == "CastLike" else ids) if one is not None]
         (like,), (first, *_) = run.witness, run.arrays
         assert first is not None
-        source = name_of(element_dtype(first.dtype))
-        made = np.broadcast_to(self._applied(ids, given, source, like.dtype), like.shape)
-        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in given))
-        return np.where(fixed, numbers(self.terms.lift(like)), made) if fixed.any() else made
-
-    def _applied(
-        self,
-        ids: Sequence[Array | None],
-        given: Sequence[Array],
-        source: str,
-        dtype: np.dtype[Any],
-    ) -> Array:
-        """A term for each element: of the operator, or of simpler ones that it means."""
-        op, name = self.op, name_of(dtype)
-
-        def applied(op: str, operands: Sequence[Array], data: Hashable = ()) -> Array:
-            return over(lambda *row: self.terms.make(op, data, row, name, source), operands)
-
+        op, data, name = self.op, self.attributes, name_of(like.dtype)
         if op in ("Cast", "CastLike"):
-            return applied("Cast", given, cast_attributes(name, self.call.attributes))
+            op, ids, data = "Cast", ids[:1], cast_attributes(name, self.call.attributes)
         if op == "Clip":
-            bounds = self._bounds(ids, dtype)
-            some = [one for one in bounds if one is not None]
-            return applied(op, [given[0], *some], tuple(one is not None for one in bounds))
-        if op not in _IN_TURN or (len(given) == 1 and op == "Sum"):  # which makes 0 of -0
-            return applied(op, given, self.attributes)
-        return reduce(lambda one, other: applied(_IN_TURN[op], [one, other]), given)
-
-    def _bounds(self, ids: Sequence[Array | None], dtype: np.dtype[Any]) -> Sequence[Array | None]:
-        """The bounds of Clip, attributes below opset 11."""
-        if self.call.version >= 11:
-            return [*ids[1:], None, None][:2]
-        named = [self.call.get("min"), self.call.get("max")]
-        lifted = [self.terms.lift(None if one is None else np.asarray(one, dtype)) for one in named]
-        return [None if one is None else numbers(one) for one in lifted]
+            named = [self.call.get("min"), self.call.get("max")]  # None from opset 11 on
+            given = [None if one is None else np.asarray(one, like.dtype) for one in named]
+            bounds = [None if one is None else numbers(one) for one in self.terms.lift(given)]
+            ids = [*ids, *bounds][:3]
+            data = tuple(one is not None for one in ids[1:])
+        operands = [one for one in ids if one is not None]
+        source = name_of(element_dtype(first.dtype))
+        made = over(lambda *row: self.terms.make(op, data, row, name, source), operands)
+        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in operands))
+        if fixed.any():
+            made = np.where(fixed, numbers(self.terms.lift(like)), made)
+        return np.broadcast_to(made, like.shape)
 
     def _by_rows(
         self, ids: Array, fed: Sequence[Array | None], name: str

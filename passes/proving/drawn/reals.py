@@ -63,16 +63,12 @@ class Reals(Field):
         """The difference."""
         return self.total([one, other], (1, -1))
 
-    def inverse(self, one: Residue) -> Residue:
+    def inverse(self, one: Residue, dtype: str = "") -> Residue:
         """One over a residue. Raises NotProvable if it is 0."""
         if not one.value:
             raise NotProvable("rounding", "a divisor is 0")
         value = pow(one.value, -1, self._prime)
         return Residue(value, value, one.degree)
-
-    def _quotient(self, op: str, dtype: str, args: Sequence[Residue]) -> Residue:
-        inverse = self.inverse(args[-1])
-        return inverse if op == "Reciprocal" else self.product([args[0], inverse])
 
     def function(self, op: str, arg: Residue) -> Residue:
         """A function of one operand without attributes."""

@@ -150,7 +150,7 @@ class Rounding:
     def difference(self, term: Term, args: Sequence[Span], made: _Format) -> Span:
         """A difference, which is not above 0 if the largest of some is subtracted from one."""
         one, largest = term.args
-        found = made.total([args[0], _negative(args[1])])
+        found = made.sum([args[0], _negative(args[1])])
         is_below = operator(largest)[0] in ("Max", "ReduceMax") and one in largest.args
         return Span(found.lo, min(found.hi, 0.0), found.err) if is_below else found
 
@@ -200,6 +200,7 @@ class _Format:
 
     def sum(self, parts: Sequence[Span], more: int = 0) -> Span:
         """The sum of parts in any order, and so many roundings of each part."""
+        parts = [one for one in parts if one.most]  # zeros are no roundings
         roundings = max(len(parts) - 1, 0) + more
         lo, hi, err, most = (
             math.fsum(getattr(one, name) for one in parts) for name in ("lo", "hi", "err", "most")
@@ -208,10 +209,6 @@ class _Format:
             raise OverflowError
         made = Span(lo, hi, err)
         return made.plus(self.gamma(roundings) * (made.most if roundings == 1 else most))
-
-    def total(self, args: Sequence[Span]) -> Span:
-        """The sum of operands; zeros are no roundings."""
-        return self.sum([one for one in args if one.most])
 
     def mean(self, args: Sequence[Span]) -> Span:
         """The mean of operands: their sum by their number, or times one over it."""
@@ -336,7 +333,7 @@ _RULES: Mapping[str, _Rule] = {
         max(one.hi for one in args[1:]),
         max(one.err for one in args[1:]),
     ),
-    **dict.fromkeys(("Add", "ReduceSum", "Sum"), lambda self, term, args, made: made.total(args)),
+    **dict.fromkeys(("Add", "ReduceSum", "Sum"), lambda self, term, args, made: made.sum(args)),
     **dict.fromkeys(("Mean", "ReduceMean"), lambda self, term, args, made: made.mean(args)),
     **dict.fromkeys(
         ("Cos", "Sin"),

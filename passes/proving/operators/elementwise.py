@@ -130,16 +130,16 @@ def arithmetic(call: Application) -> list[Array]:
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
-    if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
-        return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
+    if dtype == INT64 and op in ("Max", "Min", "Div", "Mod"):
+        arrays = list(map(call.evaluator.whole_numbers, arrays))
+    if dtype == INT64 and op in ("Div", "Mod"):
+        return _divided(call, op, arrays)
     may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and "int" in dtype and op != "Pow"
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
     if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
         raise call.cannot("operator", f"{op} of {dtype} is not modelled")
-    if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
-        attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
-        call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
+        call, arrays, dtype, lambda at: algebra.by_element(op, attributes, dtype, at, dtype)
     )
 
 
@@ -163,12 +163,8 @@ def _of_equal_sizes(call: Application, arrays: Sequence[Array]) -> None:
             call.evaluator.given(equal, "operands have equal sizes")
 
 
-def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
+def _divided(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     algebra = call.algebra
-    if op in ("Max", "Min"):
-        return elementwise(
-            call, arrays, INT64, lambda at: algebra.by_element(op, (), INT64, at, INT64)
-        )
     positive = {}
     for name, array, lowest in (("value", arrays[0], 0), ("by", arrays[1], 1)):
         _variables, value = array.generic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,24 @@ class ByElement(Extremes):
             return self._compared(op, source, args)
         if op == "Cast":
             return self._cast(source, attributes, dtype, args[0])
-        if op in ("Max", "Min") and dtype == INT64 and len(args) == 2:
-            return self.most(*args) if op == "Max" else self.least(*args)
+        if op in _IN_TURN and not (op == "Sum" and len(args) == 1):  # which makes 0 of -0
+            return reduce(partial(self._of_two, _IN_TURN[op], attributes, dtype), args)
         if op == "Clip":
             assert isinstance(attributes, tuple)
             steps = [step for step, given in zip(("Max", "Min"), attributes, strict=True) if given]
             return self._clipped(dtype, args[0], dict(zip(steps, args[1:], strict=True)))
         return self.elementwise(op, attributes, dtype, args)
 
+    def _of_two(self, op: str, attributes: Hashable, dtype: str, one: Term, other: Term) -> Term:
+        if dtype == INT64 and op in ("Max", "Min"):
+            return self.most(one, other) if op == "Max" else self.least(one, other)
+        return self.elementwise(op, attributes, dtype, (one, other))
+
     def _clipped(self, dtype: str, value: Term, bounds: Mapping[str, Term]) -> Term:
         """A number between bounds, of which a float may be a zero of either sign."""
         if dtype == INT64:
             for step, bound in bounds.items():
-                value = self.most(value, bound) if step == "Max" else self.least(value, bound)
+                value = self._of_two(step, (), dtype, value, bound)
             return value
         kept = {step: one for step, one in bounds.items() if not self._bounds_nothing(step, one)}
         which = "Max" in kept, "Min" in kept
@@ -134,7 +140,7 @@ class ByElement(Extremes):
         found: list[Term] = []
         for one in args:
             found += one.args if one.op == "ew" and one.data == ("Add", (), dtype) else (one,)
-        some = [one for one in found if one.op != "const" or not _is_zero(one)]
+        some = [one for one in found if one.op != "const" or self.value(one)]
         return tuple(some or found[:1])
 
     def _folded(
@@ -146,15 +152,11 @@ class ByElement(Extremes):
         if op == "Cast":
             assert isinstance(attributes, tuple)
             source = attributes[0]
-            known = self.number(first) if first.op == "poly" else None
-            if known is not None and dtype in _EXACT and abs(known) <= 1 << 24:
-                return self.literal(dtype, np.dtype(dtype).type(known))
-            if first in (self.true, self.false) and dtype in _EXACT:
-                return self.literal(dtype, np.dtype(dtype).type(first is self.true))
-            if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = self.value(first)
-                if abs(value) <= 1 << 53:
-                    return self.whole(int(value))
+            value, most = self.value(first), 1 << (53 if dtype == INT64 else 24)
+            is_float = first.op == "const" and source in _EXACT
+            from_whole = first.op != "const" and value is not None and dtype in _EXACT
+            if (from_whole or (is_float and dtype == INT64)) and abs(float(value)) <= most:
+                return self.literal(dtype, np.dtype(dtype).type(value))
             if dtype == INT64 and source in SMALL:
                 return self.wide(source, first)
             if source == INT64 and dtype in SMALL:
@@ -206,6 +208,8 @@ class ByElement(Extremes):
         return None
 
 
+#: What is applied to its operands one after the other.
+_IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: Operators of bools, and the choice of an element, as formulas.
 _FORMULAS: Mapping[str, Callable[..., Term]] = {
     "Not": ByElement.negation,
@@ -224,9 +228,3 @@ _WITHOUT_FALSE = {"object", "string", "float8_e8m0fnu"}
 MOST_FOLDED = 1 << 14
 #: What every machine computes to the same bits.
 _EXACT = {"float32", "float64"}
-
-
-def _is_zero(constant: Term) -> bool:
-    assert isinstance(constant.data, tuple)
-    dtype, bits, _ = constant.data
-    return not np.frombuffer(bytes.fromhex(bits), np.dtype(dtype))[0]

@@ -104,7 +104,7 @@ class Extremes(Constants):
         if dtype not in SMALL:
             return None
         if element.op == "const":
-            return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
+            return self.whole(int(self.value(element)))
         op = element.parts[0] if element.op == "ew" else ""
         if element.op == "red":
             counted = self._count(element)
@@ -146,7 +146,7 @@ class Extremes(Constants):
             return element if element.op == "poly" else self.wide(dtype, element)
         found = self._cast_from(element)
         if found is None:
-            value = _float(element, dtype)
+            value = self.value(element)
             found = self.whole(int(value)) if value is not None and value.is_integer() else None
         most = _EXACT_UP_TO[dtype]
         return found if found is not None and self._is_within(found, -most, most) else None
@@ -160,7 +160,7 @@ class Extremes(Constants):
         """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
         order, and numbers of few bits."""
         for place, one in enumerate(args):
-            bound = _float(one, dtype) if dtype in _EXACT_UP_TO else None
+            bound = self.value(one) if dtype in _EXACT_UP_TO else None
             number = None if bound is None else self._cast_from(args[1 - place])
             if number is None or bound is None or not abs(bound) < _EXACT_UP_TO[dtype] / 2:
                 continue
@@ -234,10 +234,3 @@ class Extremes(Constants):
             self._instances.clear()
             self._reduced.clear()
             self._proven.clear()
-
-
-def _float(element: Term, dtype: str) -> float | None:
-    """The value of a constant."""
-    if element.op != "const":
-        return None
-    return float(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0])
