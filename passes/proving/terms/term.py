@@ -90,7 +90,7 @@ class Interned:
         kind = (op, None if is_leaf else data)
         if kind not in self._kinds:
             self._kinds[kind] = crc32((op if is_leaf else f"{op}{data}").encode())
-        order = hash((self._kinds[kind], *[arg.order for arg in args]))
+        order = crc32("".join([f" {arg.order}" for arg in args]).encode(), self._kinds[kind])
         height = max([a.height for a in args], default=0)
         return self._add(key, Term(op, data, args, len(self.all), free, height, order, shown))
 
