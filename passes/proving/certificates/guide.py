@@ -80,7 +80,6 @@ def _written(term: Term, parts: list[bytes], numbers: Mapping[int, int]) -> byte
         kinds = term.data[1:] if isinstance(term.data, tuple) and term.op == "ph" else ()
         data = [(one.op, one.data) for one in binds], kinds, numbers.get(term.uid)
     if term.op == "poly":
-        assert isinstance(term.data, tuple)
         parts = [b"%d %b" % pair for pair in zip(term.data, parts, strict=True)]
         data = None
     if _is_unordered(term):

@@ -60,8 +60,8 @@ class Element:
 
     def product(self, left: Array, right: Array) -> Array:
         """The product of arrays of elements and numbers, of which this one is one."""
-        given = [np.vectorize(self._term, otypes=[object])(one) for one in (left, right)]
-        made = product(self.terms.algebra, given[0], given[1], name_of(self.dtype_), self.kernel)
+        given = (each(one, self._term) for one in (left, right))
+        made = product(self.terms.algebra, *given, name_of(self.dtype_), self.kernel)
         return each(made, lambda one: Element(self.terms, self.kernel, one, self.dtype_))
 
     def __bool__(self) -> bool:
@@ -113,10 +113,7 @@ for _name, _op in {
 def elements(terms: TermTable, kernel: str, array: Array) -> Array:
     """An array of elements; the numbers of constants stay numbers where all are constants."""
     dtype = element_dtype(array.dtype)
-    result = np.empty(array.size, object)
-    for place, one in enumerate(numbers(array).reshape(-1).tolist()):
-        result[place] = Element(terms, kernel, terms.all[one], dtype)
-    return result.reshape(array.shape)
+    return each(numbers(array), lambda one: Element(terms, kernel, terms.all[one], dtype))
 
 
 def from_elements(terms: TermTable, array: Any, dtype: np.dtype[Any]) -> Array:

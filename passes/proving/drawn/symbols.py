@@ -116,10 +116,9 @@ class TermTable:
     def known(self, array: Array, otherwise: Any = None) -> Array | None:
         """The elements of an array, `otherwise` in place of those that are no constants; None if
         there are such ones and nothing is given for them."""
-        flat = [*map(self.value, numbers(array).reshape(-1).tolist())]
-        if otherwise is not None:
-            flat = [otherwise if one is None else one for one in flat]
-        elif any(one is None for one in flat):
+        found = map(self.value, numbers(array).reshape(-1).tolist())
+        flat = [otherwise if one is None else one for one in found]
+        if any(one is None for one in flat):
             return None
         result = np.empty(len(flat), element_dtype(array.dtype))
         for place, one in enumerate(flat):
@@ -167,14 +166,9 @@ def name_of(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
-def _symbolic(name: str) -> np.dtype[Any]:
-    """The dtype of numbers of terms of the dtype of this name: its field has the name."""
-    return np.dtype([(name, np.int64)])
-
-
 def wrap(ids: Array, dtype: np.dtype[Any]) -> Array:
-    """An array of term numbers as one of elements of a dtype."""
-    return np.array(ids, np.int64, order="C").view(_symbolic(name_of(dtype)))
+    """An array of term numbers as one of elements of a dtype, whose name its field has."""
+    return np.array(ids, np.int64, order="C").view([(name_of(dtype), np.int64)])
 
 
 def numbers(array: Array) -> Array:

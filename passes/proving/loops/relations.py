@@ -323,7 +323,6 @@ class Relations:
 
     def _indices(self, function: Term, skipped: int, states: int) -> tuple[Term, ...]:
         """New variables for the indices that a step binds."""
-        assert isinstance(function.data, tuple)
         count = len(function.data) - skipped - states
         return tuple(self.algebra.lift(self.algebra.variable()) for _ in range(count))
 
@@ -368,8 +367,6 @@ class Relations:
     def _parts(self, left: Term, right: Term) -> bool:
         """Return whether two terms of one operator have parts that are alike."""
         if left.op == "lam":
-            assert isinstance(left.data, tuple)
-            assert isinstance(right.data, tuple)
             kinds = [[(one.op, one.data[2:]) for one in names] for names in (left.data, right.data)]
             if kinds[0] != kinds[1]:
                 return False
@@ -428,8 +425,7 @@ def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:
-    assert isinstance(recurrence.data, tuple)
-    return recurrence.data
+    return recurrence.parts
 
 
 def _like(left: Term, right: Term) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from passes.proving.terms.by_element import ByElement, Manner
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
@@ -41,12 +41,10 @@ class Algebra(ByElement):
 
     def apply(self, function: Term, values: Sequence[Value]) -> Term:
         """The result of a function at these values."""
-        assert isinstance(function.data, tuple)
         return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
 
     def opened(self, function: Term, sizes: Sequence[Term | None] = ()) -> tuple[list[Term], Term]:
         """New variables for those that a function binds, and its body over them."""
-        assert isinstance(function.data, tuple)
         variables: list[Term] = []
         values: list[Value] = []
         for number, one in enumerate(function.data):
@@ -65,7 +63,6 @@ class Algebra(ByElement):
 
     def applied_to(self, placeholder: Term) -> Callable[[tuple[Term, ...]], Term]:
         """The elements of a placeholder, a function of indices."""
-        assert isinstance(placeholder.data, tuple)
         dtype = placeholder.data[-1]
 
         def element(indices: tuple[Term, ...]) -> Term:
@@ -113,44 +110,22 @@ class Algebra(ByElement):
 
     def rebuilt(self, term: Term, args: tuple[Term, ...]) -> Term:
         """The operator of a term on other terms, in normal form."""
+        if term.op in _AGAIN:
+            return _AGAIN[term.op](self, *args)
         match term.op:
-            case "idiv":
-                return self.idiv(*args)
-            case "min":
-                return self.least(*args)
-            case "max":
-                return self.most(*args)
-            case "ge0":
-                return self.ge0(*args)
-            case "eq0":
-                return self.eq0(*args)
-            case "not":
-                return self.negation(*args)
-            case "and":
-                return self.all(args)
-            case "or":
-                return self.any(args)
-            case "ite":
-                return self.ite(*args)
+            case "and" | "or":
+                return self.all(args) if term.op == "and" else self.any(args)
             case "st":
                 return self.state(args[0], args[1], args[2:])
             case "red":
                 return self.reduced(term.data, args[:-1], args[-1])
-            case "forall":
-                return self.for_all(*args)
-            case "ew" | "elem":
-                assert isinstance(term.data, tuple)
-                if term.op == "ew":
-                    op, attributes, dtype, *within = term.data
-                    return self.elementwise(op, attributes, dtype, args, *within)
-                if term.data[0] == "constant":
-                    return self.element(term.data[1], term.data[-1], args)
-                return self.opaque(term.data[-1], "elem", term.data, args)
-            case "output" | "answers" | "size":
-                assert isinstance(term.data, tuple)
+            case "ew":
+                op, attributes, dtype, *within = term.data
+                return self.elementwise(op, attributes, dtype, args, *within)
+            case "elem" if term.data[0] == "constant":
+                return self.element(term.data[1], term.data[-1], args)
+            case "elem" | "output" | "answers" | "size":
                 return self.opaque(term.data[-1], term.op, term.data, args)
-            case "trips":
-                return self.trips(*args)
         return self.terms.make(term.op, term.data, args, term.shown) if args else term
 
     def trips(self, limit: Term, condition: Term) -> Term:
@@ -215,7 +190,6 @@ class Algebra(ByElement):
 
     def state(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence before an iteration."""
-        assert isinstance(recurrence.data, tuple)
         dtypes = recurrence.data
         known = self.number(iteration)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
@@ -243,7 +217,6 @@ class Algebra(ByElement):
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence after an iteration."""
-        assert isinstance(recurrence.data, tuple)
         count = len(recurrence.data)
 
         def before(number: int) -> Callable[[tuple[Term, ...]], Term]:
@@ -255,7 +228,6 @@ class Algebra(ByElement):
 
     def focused(self, recurrence: Term, first: int) -> Term:
         """The recurrence of another of its states, without those that it does not depend on."""
-        assert isinstance(recurrence.data, tuple)
         if not first:
             return recurrence
         count = len(recurrence.data)
@@ -264,7 +236,6 @@ class Algebra(ByElement):
         inits, steps = [], []
         for init, step in zip(recurrence.args[:count], recurrence.args[count:], strict=True):
             inits.append(self.opened(init))
-            assert isinstance(step.data, tuple)
             rank = len(step.data) - 1 - count
             variables = [self.variable() for _ in range(1 + rank)]
             values: list[Value] = [*map(self.lift, variables), *map(self.applied_to, states)]
@@ -299,6 +270,18 @@ class Algebra(ByElement):
         )
 
 
+#: Operators of terms that are made of terms alone, in normal form.
+_AGAIN: Mapping[str, Callable[..., Term]] = {
+    "idiv": Algebra.idiv,
+    "min": Algebra.least,
+    "max": Algebra.most,
+    "ge0": Algebra.ge0,
+    "eq0": Algebra.eq0,
+    "not": Algebra.negation,
+    "ite": Algebra.ite,
+    "forall": Algebra.for_all,
+    "trips": Algebra.trips,
+}
 #: How many iterations are written out where elements read other ones: each of them nests its sums
 #: in those of the next one.
 _MOST_COUPLED = 4

@@ -115,23 +115,22 @@ class ByElement(Extremes):
         def made(op: str, *args: Term) -> Term:
             return self.elementwise(op, (), dtype, args)
 
+        def is_made(op: str, one: Term) -> bool:
+            return bool(one.data == (op, (), dtype))
+
+        (first, *_) = args
         if op == "Sub":
-            return made("Add", args[0], made("Neg", args[1]))
-        sums = [
-            n for n, one in enumerate(args) if one.op == "ew" and one.data == ("Add", (), dtype)
-        ]
+            return made("Add", first, made("Neg", args[1]))
+        if op == "Neg" and is_made("Add", first):
+            return made("Add", *(made("Neg", one) for one in first.args))
         if op == "Neg":
-            (inner,) = args
-            if sums:
-                return made("Add", *(made("Neg", one) for one in inner.args))
-            return inner.args[0] if inner.data == ("Neg", (), dtype) else None
-        for place, one in enumerate(args):
-            other = args[1 - place]
-            if one.data == ("Neg", (), dtype):
+            return first.args[0] if is_made("Neg", first) else None
+        for one, other in (args, args[::-1]):
+            if is_made("Neg", one):
                 return made("Neg", made("Mul", one.args[0], other))
             if one.op == "const" and one.parts[-1] == "1.0":
                 return other
-            if place in sums and any(part.data == ("Neg", (), dtype) for part in one.args):
+            if is_made("Add", one) and any(is_made("Neg", part) for part in one.args):
                 return made("Add", *(made("Mul", part, other) for part in one.args))
         return None
 
@@ -139,7 +138,7 @@ class ByElement(Extremes):
         """The numbers that a sum of sums adds up, but for zeros."""
         found: list[Term] = []
         for one in args:
-            found += one.args if one.op == "ew" and one.data == ("Add", (), dtype) else (one,)
+            found += one.args if one.data == ("Add", (), dtype) else (one,)
         some = [one for one in found if one.op != "const" or self.value(one)]
         return tuple(some or found[:1])
 
@@ -176,14 +175,8 @@ class ByElement(Extremes):
         exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
-        values, read = [], set()
-        for one in args:
-            known = self._known_value(one)
-            if known is None:
-                return None
-            values.append(known)
-            read |= {one.args} if one.args else set()
-        if len(read) > 1:
+        values, read = list(map(self._known_value, args)), {one.args for one in args} - {()}
+        if len(read) > 1 or any(value is None for value in values):
             return None
         with np.errstate(all="ignore"):
             made = np.asarray(exact(*values))

@@ -70,7 +70,6 @@ class Constants(Conditions):
             self._read[key] = self._part(self.constants[name], dtype, indices)
         made = self._read[key]
         if dtype == INT64 and made.op == "elem":
-            assert isinstance(made.data, tuple)
             own, value = self.sum({(made,): 1}), self.constants[made.data[1]]
             step = _step(value)
             if step is not None:  # other indices are never read: that is an obligation

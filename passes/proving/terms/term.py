@@ -22,13 +22,13 @@ from passes.verify.executor import Ended
 class Term:
     """An operator applied to terms. It never changes; what is frozen takes twice as long to make.
 
-    `free` numbers the variables and placeholders in it that nothing binds, `height` is how deep
-    what it binds is nested, `order` sorts terms the same in every process, whatever the variables
-    are called.
+    `data` is hashable, `free` numbers the variables and placeholders in it that nothing binds,
+    `height` is how deep what it binds is nested, `order` sorts terms the same in every process,
+    whatever the variables are called.
     """
 
     op: str
-    data: Hashable
+    data: Any
     args: tuple[Term, ...]
     uid: int
     free: frozenset[int] = field(repr=False)
@@ -39,8 +39,8 @@ class Term:
     @property
     def parts(self) -> tuple[Any, ...]:
         """The data of a term that has several."""
-        assert isinstance(self.data, tuple)
-        return self.data
+        parts: tuple[Any, ...] = self.data
+        return parts
 
     def __str__(self) -> str:
         return formula(self)
@@ -148,7 +148,6 @@ Sum = Mapping[tuple[Term, ...], int]
 
 def polynomial(term: Term) -> dict[tuple[Term, ...], int]:
     """The parts of a `poly`."""
-    assert isinstance(term.data, tuple)
     return {mono.args: factor for factor, mono in zip(term.data, term.args, strict=True)}
 
 
@@ -233,9 +232,9 @@ class Writer:
 
     def _bind(self, recurrence: Term, step: Term) -> None:
         """Name what a step binds: the number of the iteration, indices and states."""
-        states = _data(step)[-len(recurrence.shown) :]
+        states = step.data[-len(recurrence.shown) :]
         self._names.update(zip(states, recurrence.shown, strict=True))
-        self._now.add(_data(step)[0])
+        self._now.add(step.data[0])
 
     def _named(self, variable: Term) -> str:
         if variable not in self._names:
@@ -263,10 +262,10 @@ class Writer:
             case "dim":
                 return str(term.data), _ATOM
             case "elem":
-                kind, name, _ = _data(term)
+                kind, name, _ = term.data
                 return self._read(name if kind == "input" else "constant", term.args, depth)
             case "const":
-                return _literal(*_data(term)), _ATOM
+                return _literal(*term.data), _ATOM
             case "app":
                 return self._read(self._part(term.args[0], depth, _ATOM), term.args[1:], depth)
             case "st":
@@ -277,7 +276,7 @@ class Writer:
                 return self._opaque(term, depth)
             case "red":
                 *sizes, function = term.args
-                return f"{_data(term)[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
+                return f"{term.data[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
             case "forall":
                 size, function = term.args
                 return self._over([size], function, "for every", depth), _LOOSE
@@ -327,7 +326,7 @@ class Writer:
         return f"{after}, {name} = {initial}, then {step}", _LOOSE
 
     def _operator(self, term: Term, depth: int) -> tuple[str, int]:
-        op, attributes, dtype, *_ = _data(term)
+        op, attributes, dtype, *_ = term.data
         if op in _INFIX and len(term.args) == 2:
             sign, level = _INFIX[op]
             left = self._part(term.args[0], depth, level)
@@ -341,7 +340,7 @@ class Writer:
         """An output of an operator as a whole, one of its sizes, or that it answers."""
         read = [n for n, one in enumerate(term.args) if one.op == "lam"]
         inputs = [term.args[n].args[0] for n in read]
-        inner = self._call(str(_data(term)[1]), inputs, depth)[0]
+        inner = self._call(str(term.data[1]), inputs, depth)[0]
         if term.op != "output":
             return f"{inner} {'answers' if term.op == 'answers' else 'has a size'}", _LOOSE
         return self._read(inner, term.args[max(read, default=-1) + 1 :], depth)
@@ -350,14 +349,14 @@ class Writer:
         """A function of indices below these sizes."""
         bounds = [
             f"{self._named(one)} < {self._part(size, depth, _SUM)}"
-            for one, size in zip(_data(function), sizes, strict=False)
+            for one, size in zip(function.data, sizes, strict=False)
         ]
         written = f" {word} {', '.join(bounds)}" if bounds else ""
         return f"{self._part(function, depth, _LOOSE)}{written}"
 
     def _trips(self, term: Term, depth: int) -> tuple[str, int]:
         limit, function = term.args
-        self._now.add(_data(function)[0])
+        self._now.add(function.data[0])
         most = "" if limit.op == "without" else f", at most {self._part(limit, depth, _SUM)}"
         return f"iterations while {self._part(function, depth, _COMPARISON)}{most}", _LOOSE
 
@@ -413,11 +412,6 @@ _SPELLED = {
 }
 
 
-def _data(term: Term) -> tuple[Any, ...]:
-    assert isinstance(term.data, tuple)
-    return term.data
-
-
 def _literal(dtype: str, _: str, text: str) -> str:
     """A constant; floats that are whole numbers with all of their digits."""
     value = float(text) if "float" in dtype else 0.5
@@ -440,7 +434,7 @@ def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
 def _number(value: Term) -> int:
     """A constant of at least 1; else 0."""
     alone = len(value.args) == 1 and not value.args[0].args
-    return max(0, _data(value)[0]) if alone else 0
+    return max(0, value.data[0]) if alone else 0
 
 
 def _written(attributes: object) -> str:
