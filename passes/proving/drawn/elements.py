@@ -60,8 +60,8 @@ class Element:
 
     def product(self, left: Array, right: Array) -> Array:
         """The product of arrays of elements and numbers, of which this one is one."""
-        given = (each(one, self._term) for one in (left, right))
-        made = product(self.terms.algebra, *given, name_of(self.dtype_), self.kernel)
+        a, b = (each(one, self._term) for one in (left, right))
+        made = product(self.terms.algebra, a, b, name_of(self.dtype_), self.kernel)
         return each(made, lambda one: Element(self.terms, self.kernel, one, self.dtype_))
 
     def __bool__(self) -> bool:
