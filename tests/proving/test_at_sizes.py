@@ -312,6 +312,13 @@ def test_a_bound_of_zero_is_no_maximum_since_zeros_have_signs() -> None:
     assert proof(clipped, clipped.replace("Clip", "Max")).scope.method == "reals"
 
 
+def test_a_comparison_is_of_sums_as_they_wrap() -> None:
+    double = "(int64[N] a) => (bool[N] y) { s = Add (a, a) y = Less (s, a) }"
+    none = "(int64[N] a) => (bool[N] y) { s = Sub (a, a) y = Less (a, s) }"
+    assert proof(double, none).code == "element"
+    assert proof(double, none.replace("Less (a, s)", "Greater (s, a)")).code == "element"
+
+
 def test_a_bool_that_holds_is_not_one_that_does_not() -> None:
     chosen = """(float[N] x) => (bool y) <bool holds = {1}> { s = ReduceSum (x) z = Identity (s)
         y = Identity (holds) }"""

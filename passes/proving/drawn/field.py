@@ -22,7 +22,7 @@ import numpy as np
 
 from passes.proving.drawn.symbols import TermTable, is_number, name_of
 from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.term import Term, atom_of, subterms
+from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 _BITS = 120
 #: There are more than 2 to the power of this many primes of so many bits whose rest by 4 is 3, by
@@ -105,6 +105,12 @@ class Field:
         op, data, dtype = operator(term)
         if op in _OF_SETS:
             return self._of_set(op, dtype, term)
+        if op in ("ge0", "eq0"):  # of a sum that does not wrap, though its parts may have
+            parts = polynomial(term.args[0]).items()
+            keys = (
+                (factor, sorted(self._known[one].key for one in mono)) for mono, factor in parts
+            )
+            return self._token((op, sorted(keys)), [])
         is_exact = op in _POLYNOMIALS and dtype != "bool"
         if is_exact and (op not in _OF_FLOATS or "float" in dtype):
             found = _POLYNOMIALS[op](self, args)
