@@ -18,13 +18,14 @@ from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
 from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
-from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
+from passes.proving.certificates.guide import Choices, DoesNotHold, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Relations
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
+    OF_MODELS,
     Fails,
     Fork,
     SymbolicEvaluator,
@@ -69,16 +70,11 @@ _MANNERS = (
     Manner(regrouped=True),
 )
 #: Why a proof fails in every manner.
-_IN_ANY_MANNER = {
-    "function",
-    "input",
-    "model",
-    "operator",
-    "opset",
-    "promise",
-    "random",
-    "sparse",
-    "type",
+_IN_ANY_MANNER = OF_MODELS | {"input", "operator", "promise", "type"}
+#: What is too large for a proof, but time.
+_TOO_LARGE = {
+    RecursionError: "terms are nested too deeply",
+    MemoryError: "terms take more memory than there is",
 }
 
 
@@ -112,7 +108,7 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
         if manner.written_out and found is not None and _both_iterate(found):
             continue
         algebra = Algebra(manner)
-        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        guide = Guide(algebra, stated.relations if stated else None)
         until = end - budget * _REST if manner.symbols else end
         tried = _guided(guide, pair, until, budget, calls)
         narrower = (found and found.narrower) or tried.narrower
@@ -174,17 +170,13 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
         try:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
-            guide.enter(decisions)
             algebra.start((*promised, *excluded.conditions(algebra), *decisions))
             made, non_empty = calls.empty(manner.symbols), promises.non_empty
             old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
-            ending = _path(guide, old, pair, ended)
-            guide.end(ending)
-            answers |= ending == "equal"
-        except Contradiction:
-            guide.end("impossible")
+            answers |= _path(guide, old, pair, ended)
+        except Contradiction:  # nothing is like that
+            continue
         except Fork as fork:
-            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if fork.certain:
                 certain.add(fork.condition)
@@ -192,12 +184,9 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
                 pending.append((*decisions, (fork.condition, False)))
         except NotProvable as error:
             failed = ended.at_node(error)
-        except OutOfTime as error:
-            failed = ended.why("budget", str(error) or f"more than {budget:g} s")
-        except RecursionError:
-            failed = ended.why("budget", "terms are nested too deeply")
-        except MemoryError:
-            failed = ended.why("budget", "terms take more memory than there is")
+        except (OutOfTime, RecursionError, MemoryError) as error:
+            detail = _TOO_LARGE.get(type(error)) or f"{error}" or f"more than {budget:g} s"
+            failed = ended.why("budget", detail)
         except BadModel as error:
             failed = ended.why("model", str(error))
         except _Unproven as error:
@@ -217,7 +206,7 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
     if first is not None:
         return replace(first, narrower=proof)
-    return Attempt(proof, choices=Choices(manner, guide.cases), answers=answers)
+    return Attempt(proof, choices=Choices(manner, guide.relations), answers=answers)
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -262,8 +251,8 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> End:
-    """Prove it on one path, and tell how that ends.
+def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bool:
+    """Prove it on one path; return whether the original answers there.
 
     `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
@@ -275,7 +264,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
     try:
         left = outputs_of(old, pair)
     except Fails:
-        return "original-fails"
+        return False
     new = ended.evaluator = old.after(pair.after, partial(_is_same, guide))
     try:
         right = outputs_of(new, pair)
@@ -288,7 +277,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
             _same(guide, value.name, one, other)
         except NotProvable as error:  # an output of unknown sizes
             raise next(iter(old.obstacles), error) from None
-    return "equal"
+    return True
 
 
 def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
@@ -314,19 +303,18 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         return
     if isinstance(left, Unranked) and isinstance(right, Unranked):
         if not _alike(guide, left.term, right.term)[2]:
-            raise _unlike("element", repr(name), left.term, right.term, (), ())
+            raise _unlike("element", repr(name), left.term, right.term)
         return
     if left.dtype != right.dtype or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
-        sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
-        if not _alike(guide, sizes[0], sizes[1])[2]:
-            choice = algebra.choice(*sizes)
+        old, new = (algebra.subst(one, {}, whole=True) for one in shown)  # by what is known by now
+        if not _alike(guide, old, new)[2]:
+            choice = algebra.choice(old, new)
             if choice is not None:
                 raise Fork(choice)
-            output = f"{name!r}, size of axis {axis}"
-            raise _unlike("size", output, sizes[0], sizes[1], (), ())
+            raise _unlike("size", f"{name!r}, size of axis {axis}", old, new)
     if any(size is algebra.zero for size in left.shape):
         return
     variables = [algebra.variable(size) for size in left.shape]
@@ -362,8 +350,6 @@ def _equal(
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
-        by = algebra.lift(cut[0]), algebra.whole(cut[1])
-        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
@@ -377,7 +363,6 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
-    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:
@@ -390,24 +375,15 @@ def _unlike(
     output: str,
     left: Term,
     right: Term,
-    variables: Sequence[Term],
-    cases: Sequence[Term],
+    variables: Sequence[Term] = (),
+    cases: Sequence[Term] = (),
 ) -> _Unproven:
     """The parts of an output that are not shown equal, in these cases of its indices."""
-    before, after, within = difference(left, right, variables)
-    detail = ", ".join(formula(one, variables) for one in cases)
-    details = {"detail": f"for {detail}"} if detail else {}
-    return _Unproven(
-        code,
-        left,
-        right,
-        *cases,
-        output=output,
-        before=before,
-        after=after,
-        within=within,
-        **details,
-    )
+    found = zip(("before", "after", "within"), difference(left, right, variables), strict=True)
+    details = {"output": output, **dict(found)}
+    if cases:
+        details["detail"] = "for " + ", ".join(formula(one, variables) for one in cases)
+    return _Unproven(code, left, right, *cases, **details)
 
 
 def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:

@@ -14,7 +14,7 @@ import numpy as np
 from passes.analysis.safety.randomness import first_random
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
-from passes.proving.clues import Unknown, written
+from passes.proving.clues import Unknown, sizes_of, written
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
@@ -25,7 +25,6 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
-from passes.proving.pair import sizes_of
 from passes.proving.terms.algebra import Contradiction
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import OutOfTime, Term

@@ -19,7 +19,7 @@ from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
 from passes.proving.drawn.symbols import TermTable, name_of, numbers, over
-from passes.proving.families import REDUCTIONS, cast_attributes
+from passes.proving.families import REDUCTIONS, cast_attributes, odd_flag
 from passes.proving.operators.calls import meaning
 from passes.proving.terms.arrays import NotProvable
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
@@ -130,6 +130,8 @@ class Operator:
         self.domain, _, _ = called_key(node)
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
         self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
+        if odd_flag(self.call.attributes):
+            raise NotProvable("model", odd_flag(self.call.attributes))
         named = sorted(self.call.attributes.items())
         self.attributes: Hashable = tuple((name, repr(value)) for name, value in named)
 

@@ -4,8 +4,8 @@ and the step, with all that the body reads from outside."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +14,8 @@ from onnx import GraphProto
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.loops.counting import Counting, body_values, counting, trip_count
+from passes.proving.loops.states import Iteration, solved
 from passes.proving.symbolic_evaluator import (
     Application,
     Fails,
@@ -22,14 +23,12 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable
 from passes.proving.terms.numbers import MOST_ITERATIONS
-from passes.proving.terms.term import Term, polynomial
+from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of
 
-#: Of how many iterations at most each is a case of its own, where a condition may end them.
-_FEW_TRIPS = 8
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 
@@ -107,7 +106,7 @@ def loop(call: Application) -> list[Array]:
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]
     algebra = call.algebra
-    limit: Term | None = None
+    axes, limit = list[int](), None
     if form.kind is Kind.SCAN:
         axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
         sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
@@ -118,12 +117,6 @@ def loop(call: Application) -> list[Array]:
             call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
         call.evaluator.promised(limit)
         call.evaluator.runs_over(SCANS_NOTHING, limit)
-        form = replace(
-            form,
-            scanned=tuple(
-                replace(one, axis=axis) for one, axis in zip(form.scanned, axes, strict=True)
-            ),
-        )
     elif form.trip_count:
         count = call.evaluator.whole_numbers(call.value(form.trip_count)).scalar()
         some = algebra.ge0(algebra.sub(count, algebra.one))
@@ -140,7 +133,8 @@ def loop(call: Application) -> list[Array]:
         limit = algebra.zero
     elif starts is not algebra.true:
         raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
-    outcome = run(call, form, initial, scanned, limit)
+    rows = [partial(_slice, *one) for one in zip(scanned, axes, strict=True)]
+    outcome = run(call, form, initial, rows, limit)
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
         for array, one in zip(outcome.collected, form.collected, strict=True)
@@ -178,7 +172,6 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
         evaluator.same(time, one.shape[1], "the lengths of scanned inputs agree")
     evaluator.promised(batch, time)
     row = algebra.variable(batch)
-    at_row = algebra.lift(row)
     trips = time
     if form.lengths:
         lengths = evaluator.whole_numbers(call.value(form.lengths))
@@ -194,40 +187,29 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
             ),
             "a length is within the time",
         )
-        trips = lengths.at([at_row])
+        trips = lengths.at([algebra.lift(row)])
 
-    def of_row(array: Array) -> Array:
-        return Array(algebra, array.dtype, array.shape[1:], lambda at: array.at([at_row, *at]))
-
-    inner = replace(
-        form,
-        scanned=tuple(replace(one, axis=0) for one in form.scanned),
-        collected=tuple(replace(one, axis=0) for one in form.collected),
+    states, rows = (
+        [_slice(array, 0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
     )
     with evaluator.collecting() as required:
-        outcome = run(call, inner, [*map(of_row, initial)], [*map(of_row, scanned)], trips)
+        outcome = run(call, form, states, [partial(_slice, one, 0) for one in rows], trips)
     for condition, why in required:
         evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
-        zero = algebra.literal(array.dtype, _zero(array.dtype))
-        # the time is not bounded by the length: what is beyond is read, too
-        variables = [algebra.variable(size) for size in shape]
-        term = array.at([algebra.lift(one) for one in variables])
         if any(row.uid in size.free for size in shape):
             raise evaluator.cannot("shape", "rows have sizes of their own")
-        if within:
-            ends = algebra.ge0(
-                algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
-            )
-            term = algebra.ite(ends, term, zero)
-        names = [row, *variables]
-        return Array(
-            algebra,
-            array.dtype,
-            (batch, *shape),
-            lambda at: algebra.subst(term, dict(zip(names, at, strict=True))),
-        )
+
+        def get(indices: Indices) -> Term:
+            element = array.at(indices[1:])
+            if within:  # what is beyond the length is read, too
+                last = algebra.sub(trips, algebra.one)
+                zero = algebra.literal(array.dtype, _zero(array.dtype))
+                element = algebra.ite(algebra.ge0(algebra.sub(last, indices[1])), element, zero)
+            return algebra.subst(element, {row: indices[0]})
+
+        return Array(algebra, array.dtype, (batch, *shape), get)
 
     finals = [stacked(one, one.shape, False) for one in outcome.finals]
     rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
@@ -244,13 +226,17 @@ def run(
     call: Application,
     form: LoopForm,
     initial: Sequence[Array],
-    scanned: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
 ) -> Outcome:
-    """Iterate at most `limit` times, for ever where it is None, while the condition holds."""
+    """Iterate at most `limit` times, for ever where it is None, while the condition holds; `rows`
+    are the scanned ones of an iteration."""
     evaluator, algebra = call.evaluator, call.algebra
+    vacuous = evaluator.is_vacuous
+    evaluator.is_vacuous = vacuous or limit is algebra.zero
     try:
-        one = _iteration(call, form, initial, scanned, limit)
+        counted = counting(call, form, initial, rows, limit)
+        one = _iteration(call, form, initial, rows, limit, counted)
     except Fails as error:
         runs = limit is None or evaluator.decide(
             algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
@@ -258,18 +244,19 @@ def run(
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
+    evaluator.is_vacuous = vacuous
     at = algebra.lift(one.index)
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
-    states = solved(algebra, one, sized)
+    states = solved(algebra, one, sized, counted.known)
 
     def resolved(term: Term, index: Term) -> Term:
         values: dict[Term, Term | Callable[[Indices], Term]] = {
-            placeholder: before(state, index)
+            placeholder: partial(state, index)
             for placeholder, state in zip(one.placeholders, states, strict=True)
         }
         return algebra.subst(term, {**values, one.index: index})
 
-    trips = _trips(resolved(one.condition, at), one.index, limit, evaluator)
+    trips = counted.trips or trip_count(resolved(one.condition, at), one.index, limit, evaluator)
     is_open = algebra.number(trips) is None and not trips.free
     if evaluator.original and not evaluator.is_within and is_open:
         algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
@@ -280,13 +267,9 @@ def run(
         if array.dtype == INT64 and placeholder.uid in evaluator.read:
             _count_fits(evaluator, one.index, trips, array, state)
     ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
-    finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]
+    finals = [array.like(partial(state, trips)) for array, state in zip(ends, states, strict=True)]
     collected = [_collected(array, resolved, trips, one) for array in one.collected]
     return Outcome(trips, finals, collected)
-
-
-def _final(array: Array, state: State, trips: Term) -> Array:
-    return array.like(lambda at: state(trips, at))
 
 
 def _count_fits(
@@ -295,10 +278,7 @@ def _count_fits(
     """Require what a state counts to in closed form to be an int64 before each iteration."""
     algebra = evaluator.algebra
 
-    def get(indices: Indices) -> Term:
-        return state(algebra.lift(index), indices)
-
-    counted = Array(algebra, INT64, array.shape, get)
+    counted = array.like(partial(state, algebra.lift(index)))
     with evaluator.collecting() as required:
         evaluator.whole_numbers(counted)
     for condition, why in required:
@@ -309,56 +289,41 @@ def _collected(
     array: Array, resolved: Callable[[Term, Term], Term], trips: Term, one: Iteration
 ) -> Array:
     """Rows of all iterations, along the first axis."""
-    algebra = array.algebra
     inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if any(size.free & inner for size in array.shape):
         raise NotProvable("shape", "the sizes of rows depend on the iteration")
-    made: list[tuple[list[Term], Term]] = []
 
     def get(indices: Indices) -> Term:
-        if not made:
-            variables, term = array.generic()
-            made.append(([one.index, *variables], resolved(term, algebra.lift(one.index))))
-        names, term = made[0]
-        return algebra.subst(term, dict(zip(names, indices, strict=True)))
+        return resolved(array.at(indices[1:]), indices[0])
 
-    return Array(algebra, array.dtype, (trips, *array.shape), get)
+    return Array(array.algebra, array.dtype, (trips, *array.shape), get)
 
 
 def _iteration(
     call: Application,
     form: LoopForm,
     initial: Sequence[Array],
-    scanned: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
+    counted: Counting,
 ) -> Iteration:
-    """Evaluate the body once, its states placeholders, its number a variable."""
+    """Evaluate the body once, its states placeholders unless they are known, its number a
+    variable."""
     evaluator, algebra = call.evaluator, call.algebra
-    index = algebra.variable(limit)
+    index = algebra.variable(limit if counted.trips is None else counted.trips)
     at = algebra.lift(index)
-    values: Values = dict(call.values)
-    values.update(evaluator.constants(form.body))
+    values = body_values(call, form, rows, limit, at)
     placeholders = [
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    for scan, array in zip(form.scanned, scanned, strict=True):
-        assert limit is not None
-        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = _slice(array, scan.axis, place)
-    if form.condition is not None:
-        alone = (algebra.one,)
-        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
-        values[form.condition.body_input] = Array(
-            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
-        )
-    vacuous = evaluator.is_vacuous
-    evaluator.is_vacuous = vacuous or limit is algebra.zero
     growth = [(algebra.zero,) * array.rank for array in initial]
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
-        for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
-            values[carried.body_input] = _read(array, placeholder)
+        for number, carried in enumerate(form.carried):
+            state = counted.known.get(number)
+            element_of = partial(state, at) if state else algebra.applied_to(placeholders[number])
+            values[carried.body_input] = begins[number].like(element_of)
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
@@ -369,14 +334,13 @@ def _iteration(
             grown = [_more(*one) for one in zip(more, states, strict=True)]
             grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
             if not grows:
-                for carried, before, after in zip(form.carried, more, states, strict=True):
-                    _kept(evaluator, form.kind, before, after, carried.body_input)
+                for carried, old, new in zip(form.carried, more, states, strict=True):
+                    _kept(evaluator, form.kind, old, new, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
         growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
-    evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
@@ -439,108 +403,9 @@ def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array,
         evaluator.require(algebra.false, "a state keeps its size")
 
 
-def _read(array: Array, placeholder: Term) -> Array:
-    """A state at the begin of an iteration."""
-    element_of = array.algebra.applied_to(placeholder)
-    return array.like(lambda at: element_of(at))
-
-
 def _slice(array: Array, axis: int, place: Term) -> Array:
+    """What an array has at a place of an axis."""
     shape = (*array.shape[:axis], *array.shape[axis + 1 :])
     return Array(
         array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
     )
-
-
-def _trips(condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator) -> Term:
-    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
-    another one."""
-    algebra = evaluator.algebra
-    if condition is algebra.true:
-        if limit is None:
-            raise evaluator.cannot("condition", "nothing ends the loop")
-        return limit
-    closed = _counted(condition, index, evaluator)
-    if closed is not None:
-        return closed if limit is None else algebra.least(closed, limit)
-    count = None if limit is None else algebra.number(limit)
-    if count is not None and count <= _FEW_TRIPS:
-        for number in range(count - 1):
-            again = algebra.subst(condition, {index: algebra.whole(number)})
-            if again.free:
-                break
-            if not evaluator.decide(again, "another iteration follows"):
-                return algebra.whole(number + 1)
-        else:
-            return algebra.whole(count)
-    exact = _counted_exactly(condition, index, evaluator)
-    if exact is not None:
-        return exact if limit is None else algebra.least(exact, limit)
-    head = algebra.terms.make("without") if limit is None else limit
-    trips = algebra.trips(head, algebra.close([index], condition))
-    if limit is None or (count is not None and count > MOST_ITERATIONS):
-        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
-        evaluator.require(ends, "the loop ends")
-    return trips
-
-
-def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
-    it, and one."""
-    algebra = evaluator.algebra
-    if condition.op != "ge0":
-        return algebra.one if condition is algebra.false else None
-    parts = dict(polynomial(condition.args[0]))
-    slope = -parts.pop((index,), 0)
-    rest = algebra.sum(parts)
-    if slope <= 0 or rest.free & {index.uid}:
-        return None
-    last = algebra.idiv(rest, algebra.whole(slope))
-    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))
-
-
-def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition compares numbers that may wrap or be rounded,
-    but none up to the iteration that breaks it."""
-    algebra = evaluator.algebra
-    parts = condition.args if condition.op == "and" else (condition,)
-    read, ends = list[Term](), list[Term]()
-    for one in parts:
-        whole = _as_whole(algebra, one)
-        end = None if whole is None else _counted(whole, index, evaluator)
-        if whole is None or end is None:
-            return None
-        read.append(whole)
-        ends.append(end)
-    count = reduce(algebra.least, ends)
-    place = algebra.lift(algebra.variable(count))
-    there = algebra.all(algebra.subst(one, {index: place}) for one in read)
-    return count if algebra.subst(condition, {index: place}) is there else None
-
-
-def _as_whole(algebra: Algebra, condition: Term) -> Term | None:
-    """A comparison as if no number in it wrapped or were rounded."""
-    if condition.op == "ge0":
-        return condition
-    if condition.op != "ew" or condition.parts[0] not in ("Less", "LessOrEqual"):
-        return None
-    left, right = (_unrounded(algebra, one) for one in condition.args)
-    if left is None or right is None:
-        return None
-    difference = algebra.sub(right, left)
-    is_less = condition.parts[0] == "Less"
-    return algebra.ge0(algebra.sub(difference, algebra.one) if is_less else difference)
-
-
-def _unrounded(algebra: Algebra, term: Term) -> Term | None:
-    """An element as a whole number, if it is made of some by casts, sums and differences."""
-    if term.op == "poly":
-        return term
-    if term.op == "const" and term.parts[0] != "string":
-        value = float(term.parts[2])
-        return algebra.whole(int(value)) if value.is_integer() else None
-    if term.op == "ew" and term.parts[0] in ("Cast", "Add", "Sub"):
-        args = [one for one in (_unrounded(algebra, arg) for arg in term.args) if one is not None]
-        if len(args) == len(term.args):
-            return reduce(algebra.sub if term.parts[0] == "Sub" else algebra.add, args)
-    return None

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
-from itertools import product
-from math import prod
 
-from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
+from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import commutes
-from passes.proving.terms.algebra import Algebra
+from passes.proving.loops.closed_forms import unless_kept
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
@@ -45,7 +44,6 @@ class Relations:
         """Terms that read the loop of the smallest steps wherever they can."""
         self.algebra.related = self._read_from
         try:
-            self.algebra.restate("rec")
             return tuple(self.algebra.subst(one, {}, whole=True) for one in terms)
         finally:
             self.algebra.related = None
@@ -70,17 +68,13 @@ class Relations:
         return None if found is None else (found.args[0], found.args[1])
 
     def _relation(self, own: Term, iteration: Term) -> Term | None:
-        """Another recurrence and its iteration, sought or stated by a certificate; either way it
-        is shown by induction.
+        """Another recurrence and its iteration, sought or stated by a certificate."""
+        found = (self._shown(own, iteration, one) for one in self._guide.of(own, iteration))
+        return next(filter(None, found), None)
 
-        Raises:
-            DoesNotHold: the stated one is not.
-        """
-        algebra, guide = self.algebra, self._guide
-        asked = (own, iteration, *self._assumed)
-        stated = guide.relation(asked)
-        if stated is None and not guide.searches:
-            return None
+    def _shown(self, own: Term, iteration: Term, stated: Relation | None) -> Term | None:
+        """Another recurrence and its iteration, as is shown by induction."""
+        algebra = self.algebra
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
         sought = self._begins(own, at, initial)
@@ -96,23 +90,23 @@ class Relations:
                 if stated:
                     strides = self._stated_strides(first, begin, stated)
                 for stride in strides:
+                    made = self._guide.relation(own, iteration, other, begin, stride)
+                    if stated and made.text != stated.text:
+                        continue
                     states = self._keeps(own, starts, stride, begin, iteration)
                     if states is not None and not self._leads(other, own):
-                        guide.relates(asked, other, begin, stride, states)
+                        self._guide.holds(replace(made, states=[*states]))
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
-        if stated:
-            raise DoesNotHold(f"it does not hold that {printable(stated.text)}")
         return None
 
     def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
-        """The recurrence that is stated, and where this one begins in it."""
+        """The recurrences that may be the stated one, and where this one begins in them."""
         read = _read(initial)
-        begins = [] if read is None else [(read.args[0], read.args[1])]
-        if stated.begin is not None:
-            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
-        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
+        if stated.begin is None:
+            return [] if read is None else [(read.args[0], read.args[1])]
+        return [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
 
     def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
         """The number of iterations that is stated, in the first iteration if it is no number."""
@@ -150,7 +144,7 @@ class Relations:
             at = self._indices(step, 1, len(dtypes))
             body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
             kept = algebra.applied_to(states[number])(at)
-            condition, plain = _unless_kept(algebra, atom_of(body), kept)
+            condition, plain = unless_kept(algebra, body, kept)
             parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
             if parts.pop((index,), 0) != -1:
                 return None
@@ -350,19 +344,19 @@ class Relations:
         if old is None and new is None:
             left, right = atom_of(left), atom_of(right)
             return left.op == right.op and self._parts(left, right)
-        if old is not None and new is not None:
-            if self._parts(old, new):
-                return True
-            ahead = algebra.sub(old.args[1], new.args[1])
-            if algebra.is_positive(ahead):
-                new = None
-            else:
-                old = None
-        one = old or new
-        written = None if one is None else self._unfolded(one)
-        if written is None:
+        if old is not None and new is not None and self._parts(old, new):
+            return True
+        side = new or old
+        assert side is not None
+        recurrence, iteration, *at = side.args
+        last = algebra.sub(iteration, algebra.one)
+        if algebra.is_not_negative(algebra.scaled(iteration, -1)):
+            made = algebra.state(recurrence, algebra.zero, tuple(at))
+        elif algebra.is_not_negative(last):
+            made = algebra.step_of(recurrence, last, tuple(at))
+        else:
             return False
-        return self.alike(*((written, right) if old else (left, written)))
+        return self.alike(left, made) if new else self.alike(made, right)
 
     def _parts(self, left: Term, right: Term) -> bool:
         """Return whether two terms of one operator have parts that are alike."""
@@ -381,47 +375,16 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
-            return self._elements_alike(left.args[:-1], *pairs[-1])
         in_any_order = left.op == "ew" and commutes(left.parts[0], left.parts[2])
         if not in_any_order and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
-
-    def _elements_alike(self, sizes: Sequence[Term], left: Term, right: Term) -> bool:
-        """Return whether two functions are alike at each of few indices, where that decides
-        something."""
-        if all(one.op != "ite" for side in (left, right) for one in subterms(side)):
-            return False
-        counts = [self.algebra.number(size) for size in sizes]
-        if prod(MOST_WRITTEN_OUT + 1 if one is None else one for one in counts) > MOST_WRITTEN_OUT:
-            return False
-        places = product(*(map(self.algebra.whole, range(one or 0)) for one in counts))
-        made = self.algebra.apply
-        return all(self.alike(made(left, at), made(right, at)) for at in places)
-
-    def _unfolded(self, read: Term) -> Term | None:
-        """A state as the last iteration makes it, if there is one for certain."""
-        last = self.algebra.sub(read.args[1], self.algebra.one)
-        if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
-            return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])
-        if not self.algebra.is_not_negative(last):
-            return None
-        return self.algebra.step_of(read.args[0], last, read.args[2:])
 
 
 def _read(term: Term) -> Term | None:
     """The `st` that a term is, also as a whole number."""
     atom = atom_of(term)
     return atom if atom.op == "st" else None
-
-
-def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
-    """The condition without which a step is `kept`, and what it is where it holds."""
-    if body.op == "ite" and body.args[1] is kept:
-        return algebra.negation(body.args[0]), body.args[2]
-    is_kept = body.op == "ite" and body.args[2] is kept
-    return (body.args[0], body.args[1]) if is_kept else (algebra.true, body)
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:

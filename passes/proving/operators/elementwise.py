@@ -18,7 +18,7 @@ from passes.proving.families import (
 )
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
 from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.arrays import Array, Indices, constant
 from passes.proving.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
@@ -125,8 +125,8 @@ def arithmetic(call: Application) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if call.opset < TRAITS[op].since:
-        _of_equal_sizes(call, arrays)
+    if call.opset < TRAITS[op].since and len({one.shape for one in arrays}) > 1:
+        raise call.cannot("operator", f"sizes that differ in an {op} of opset {call.opset}")
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
@@ -134,33 +134,15 @@ def arithmetic(call: Application) -> list[Array]:
         arrays = list(map(call.evaluator.whole_numbers, arrays))
     if dtype == INT64 and op in ("Div", "Mod"):
         return _divided(call, op, arrays)
-    may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and "int" in dtype and op != "Pow"
+    may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and all(
+        "int" in one.dtype for one in arrays
+    )
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
-    if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
+    if may_fail:
         raise call.cannot("operator", f"{op} of {dtype} is not modelled")
     return elementwise(
         call, arrays, dtype, lambda at: algebra.by_element(op, attributes, dtype, at, dtype)
     )
-
-
-def _may_be_negative(call: Application, base: Array, exponent: Array) -> bool:
-    """Whether whole numbers are raised to a power that may be negative."""
-    if "int" not in base.dtype or "int" not in exponent.dtype:
-        return False
-    if exponent.dtype != INT64:
-        return True
-    _variables, value = call.evaluator.whole_numbers(exponent).generic()
-    return not call.algebra.is_not_negative(value)
-
-
-def _of_equal_sizes(call: Application, arrays: Sequence[Array]) -> None:
-    """See that arrays have equal sizes. Raises NotProvable."""
-    for array in arrays[1:]:
-        if array.rank != arrays[0].rank:
-            raise call.cannot("operator", "ranks differ")
-        for left, right in zip(arrays[0].shape, array.shape, strict=True):
-            equal = call.algebra.eq0(call.algebra.sub(left, right))
-            call.evaluator.given(equal, "operands have equal sizes")
 
 
 def _divided(call: Application, op: str, arrays: list[Array]) -> list[Array]:
@@ -174,19 +156,6 @@ def _divided(call: Application, op: str, arrays: list[Array]) -> list[Array]:
         raise call.cannot("operator", f"{op} of numbers of unknown sign is not modelled")
     quotient = algebra.idiv if op == "Div" else algebra.imod
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
-
-
-@operator("PRelu")
-def prelu(call: Application) -> list[Array]:
-    """The slope broadcasts to the data."""
-    x = call.array(0)
-    made = arithmetic(call)
-    if made[0].rank != x.rank:
-        raise call.cannot("operator", "the slope has more axes than the data")
-    for size, own in zip(made[0].shape, x.shape, strict=True):
-        equal = call.algebra.eq0(call.algebra.sub(size, own))
-        call.evaluator.given(equal, "the slope broadcasts to the data")
-    return made
 
 
 @operator(*COMPARISONS)
@@ -240,9 +209,8 @@ def clip(call: Application) -> list[Array]:
     x, algebra = call.array(0), call.algebra
     bounds = [call.optional(1), call.optional(2)]
     if "min" in call.attributes:  # until opset 10, with defaults that infinities are clipped to
-        kind = np.dtype(x.dtype).type
-        numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
-        bounds = [_scalar(call, x.dtype, one) for one in numbers]
+        ends = (np.array(call.attributes[one], x.dtype) for one in ("min", "max"))
+        bounds = [constant(algebra, one) for one in ends]
     if any(bound is not None and bound.rank for bound in bounds):
         raise call.cannot("operator", "a bound is no scalar")
     given = [bound for bound in bounds if bound is not None]
@@ -256,7 +224,3 @@ def clip(call: Application) -> list[Array]:
         return algebra.by_element("Clip", which, x.dtype, operands, x.dtype)
 
     return [x.like(clipped)]
-
-
-def _scalar(call: Application, dtype: str, item: Term) -> Array:
-    return Array(call.algebra, dtype, (), lambda at: item)

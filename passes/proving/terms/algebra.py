@@ -154,9 +154,9 @@ class Algebra(ByElement):
         self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
         some = polynomial(self.sub(own, self.one))
         runs = limit.op != "poly" or self.is_positive(limit)
-        if runs and not atom.free and some not in self._facts:
-            self._facts.append(some)
-            self._proven.clear()
+        if runs and not atom.free and some not in self._here.facts:
+            self._here.facts.append(some)
+            self._here.proven.clear()
         return self.add(sure, self.lift(atom))
 
     def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
@@ -165,10 +165,6 @@ class Algebra(ByElement):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
-        if data == ("ReduceSum", INT64) and len(sizes) == 1:
-            counted = self._count_up_to(sizes[0], body)
-            if counted is not None:
-                return counted
         if any(size is self.zero for size in sizes):  # what it is of nothing
             body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):
@@ -208,12 +204,12 @@ class Algebra(ByElement):
         if not iteration:
             return recurrence.args[0]
         key = recurrence, iteration
-        if key not in self._states:
+        if key not in self._here.states:
             variables = [self.variable() for _ in range(rank)]
             at = tuple(map(self.lift, variables))
             made = self.step_of(recurrence, self.whole(iteration - 1), at)
-            self._states[key] = self.close(variables, made)
-        return self._states[key]
+            self._here.states[key] = self.close(variables, made)
+        return self._here.states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence after an iteration."""

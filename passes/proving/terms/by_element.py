@@ -11,7 +11,7 @@ import numpy as np
 
 from passes.operators.comparisons import COMPARISONS, SWAPPED
 from passes.proving.families import EXACT_OPERATORS, LOSSLESS, commutes
-from passes.proving.terms.extremes import Extremes
+from passes.proving.terms.extremes import EXACT_UP_TO, Extremes
 from passes.proving.terms.numbers import BOOL, INT64, SMALL
 from passes.proving.terms.term import Term
 
@@ -74,8 +74,12 @@ class ByElement(Extremes):
         if ">" in COMPARISONS[op]:
             op, args = SWAPPED[op], args[::-1]
         if source == BOOL:
-            return self.any((self.all(args), self.all(map(self.negation, args))))
+            return self._alike(*args)
         return self.elementwise(op, source, BOOL, args)
+
+    def _alike(self, *both: Term) -> Term:
+        """The condition that bools are equal."""
+        return self.any((self.all(both), self.all(map(self.negation, both))))
 
     def _cast(self, source: str, attributes: Hashable, dtype: str, value: Term) -> Term:
         if dtype == source:
@@ -102,6 +106,8 @@ class ByElement(Extremes):
         folded = self._folded(op, attributes, dtype, args)
         if folded is None and op in ("Less", "LessOrEqual", "Equal"):
             folded = self.compared(op, str(attributes), args)
+        if folded is None and op in ("Max", "Min") and dtype in EXACT_UP_TO and len(args) == 2:
+            folded = self._extreme_float(op, dtype, args)
         if folded is not None:
             return folded
         if commutes(op, dtype):
@@ -152,9 +158,10 @@ class ByElement(Extremes):
             assert isinstance(attributes, tuple)
             source = attributes[0]
             value, most = self.value(first), 1 << (53 if dtype == INT64 else 24)
-            is_float = first.op == "const" and source in _EXACT
-            from_whole = first.op != "const" and value is not None and dtype in _EXACT
-            if (from_whole or (is_float and dtype == INT64)) and abs(float(value)) <= most:
+            low, high = SMALL.get(dtype, (-most, most))
+            is_float = first.op == "const" and source in EXACT_UP_TO and dtype in (INT64, *SMALL)
+            from_whole = first.op != "const" and value is not None and dtype in EXACT_UP_TO
+            if (is_float or from_whole) and low <= float(value) <= high:
                 return self.literal(dtype, np.dtype(dtype).type(value))
             if dtype == INT64 and source in SMALL:
                 return self.wide(source, first)
@@ -194,9 +201,9 @@ class ByElement(Extremes):
 
     def _known_value(self, term: Term) -> Any:
         """The numbers of a constant of floats that every machine computes alike, else None."""
-        if term.op == "const" and term.parts[0] in _EXACT:
+        if term.op == "const" and term.parts[0] in EXACT_UP_TO:
             return self.value(term)
-        if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in _EXACT:
+        if term.op == "elem" and term.parts[0] == "constant" and term.parts[-1] in EXACT_UP_TO:
             return self.constants[term.parts[1]]
         return None
 
@@ -208,9 +215,7 @@ _FORMULAS: Mapping[str, Callable[..., Term]] = {
     "Not": ByElement.negation,
     "And": lambda algebra, *both: algebra.all(both),
     "Or": lambda algebra, *both: algebra.any(both),
-    "Xor": lambda algebra, one, other: algebra.any(
-        (algebra.all((one, algebra.negation(other))), algebra.all((algebra.negation(one), other)))
-    ),
+    "Xor": lambda algebra, *both: algebra.negation(ByElement._alike(algebra, *both)),
     "Where": ByElement.ite,
 }
 #: Types in which a Cast of a bool and back may give another one.
@@ -219,5 +224,3 @@ _WITHOUT_FALSE = {"object", "string", "float8_e8m0fnu"}
 
 #: Of how many elements constants are computed.
 MOST_FOLDED = 1 << 14
-#: What every machine computes to the same bits.
-_EXACT = {"float32", "float64"}
