@@ -75,6 +75,19 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             {"y = GatherElements": "v = Neg (x) y = GatherElements", "(x, j)": "(v, j)"},
         ],
     ),
+    "a count that is 0": (
+        """(int64[N] x) => (bool y) {
+        z = Constant <value_int = 0> () c = Less (z, x) k = Cast <to = 7> (c)
+        s = ReduceSum <keepdims = 0> (k) y = Equal (s, z) }""",
+        """(int64[N] x) => (bool y) {
+        z = Constant <value_int = 0> () o = Constant <value_int = 1> () c = Less (z, x)
+        k = Cast <to = 7> (c) s = ReduceSum <keepdims = 0> (k) y = LessOrEqual (s, z) }""",
+        [
+            {"LessOrEqual (s, z)": "LessOrEqual (s, o)"},
+            {"LessOrEqual (s, z)": "Less (s, z)"},
+            {"c = Less (z, x)": "c = LessOrEqual (z, x)"},
+        ],
+    ),
     "rows of a batch": (
         """(float[B,T,2] x, int64[B,K] i) => (float[B,K,2] z) {
         z = Scan <num_scan_inputs = 2, body = b (float[T,2] r, int64[K] j) => (float[K,2] u) {

@@ -130,8 +130,6 @@ class Operator:
         self.domain, _, _ = called_key(node)
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
         self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
-        if odd_flag(self.call.attributes):
-            raise NotProvable("model", odd_flag(self.call.attributes))
         named = sorted(self.call.attributes.items())
         self.attributes: Hashable = tuple((name, repr(value)) for name, value in named)
 
@@ -184,6 +182,8 @@ class Operator:
     def _refuse_what_is_open(self, fed: Sequence[Array | None]) -> None:
         """Raises for operands on which executors answer differently: ModelFailed where most fail,
         else NotProvable."""
+        if odd_flag(self.call.attributes):
+            raise NotProvable("model", odd_flag(self.call.attributes))
         for place, one in enumerate(fed):
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
                 raise NotProvable("shape", f"operand {place} of {self.op} is no vector")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import gcd
 
 from passes.proving.terms.numbers import Contradiction, Numbers
-from passes.proving.terms.term import Term, atom_of, polynomial, subterms
+from passes.proving.terms.term import Sum, Term, atom_of, polynomial, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
 MOST_WRITTEN_OUT = 24
@@ -62,6 +62,8 @@ class Conditions(Numbers):
         elif condition.op == "not":
             (inner,) = condition.args
             self._here.known[inner] = False
+            if inner.op == "forall":
+                self._witness(*inner.args)
             if inner.op == "eq0":
                 (value,) = inner.args
                 for side in (value, self.scaled(value, -1)):
@@ -73,6 +75,16 @@ class Conditions(Numbers):
                 self._here.known[self.negation(condition)] = False
             if condition.op == "forall":
                 self._here.holds_for_each(condition)
+
+    def _witness(self, size: Term, condition: Term) -> None:
+        """Let there be an index below `size` of which a condition does not hold."""
+        _, body = self.opened(condition, [size])
+        self._here.facts.append(polynomial(self.sub(size, self.one)))
+        self.assume(self.negation(body))
+        for atom in subterms(body):
+            if atom.op in ("elem", "ew"):
+                self._here.facts += self._known_of(atom)
+        self._here.proven.clear()
 
     def know_of_each(self, size: Term, index: Term, condition: Term) -> None:
         """Let a condition hold of every index below `size`, which is shown of each."""
@@ -147,6 +159,12 @@ class Conditions(Numbers):
         if split is not None:
             return split
         parts = polynomial(value)
+        is_some = parts.get((), 0) == -1
+        counted = self._counts_none({mono: many for mono, many in parts.items() if mono})
+        if counted is not None and is_some and max(parts.values()) == 1:
+            return self.negation(counted)
+        if counted is not None and not is_some and [*parts.values()] == [-1]:
+            return counted
         common = gcd(*(many for mono, many in parts.items() if mono))
         value = self.sum({m: many // common for m, many in parts.items()})
         if self.is_not_negative(value):
@@ -167,6 +185,9 @@ class Conditions(Numbers):
         common = gcd(*(many for mono, many in parts.items() if mono))
         if parts.get((), 0) % common:
             return self.false
+        counted = self._counts_none(parts)
+        if counted is not None:
+            return counted
         value = self.scaled(value, 1 if value.data[0] > 0 else -1)
         value = self.sum({m: many // common for m, many in polynomial(value).items()})
         signs = [self.is_not_negative(value), self.is_not_negative(self.scaled(value, -1))]
@@ -176,6 +197,20 @@ class Conditions(Numbers):
         if any(map(self.is_positive, strict)):
             return self.false
         return self.boolean(self.terms.make("eq0", None, (value,)))
+
+    def _counts_none(self, parts: Sum) -> Term | None:
+        """The condition that the number of those along an axis that meet a condition is 0."""
+        (mono, *others) = parts
+        if others or len(mono) != 1 or mono[0].data != ("ReduceSum", "int64"):
+            return None
+        *sizes, function = mono[0].args
+        (body,) = polynomial(function.args[0]) if function.args[0].data == (1,) else ((),)
+        if len(sizes) != 1 or len(body) != 1 or body[0].op != "ite":
+            return None
+        if any(self.number(one) not in (0, 1) for one in body[0].args[1:]):
+            return None
+        (index,), inner = self.opened(function, sizes)
+        return self.for_all(sizes[0], self.close([index], self.eq0(inner)))
 
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""
