@@ -16,12 +16,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import chain
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from passes.proving.drawn.symbols import TermTable, is_number, name_of
 from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 _BITS = 120
@@ -65,8 +67,8 @@ class Residue:
 class Field:
     """The residues of terms, for one prime and one draw of inputs."""
 
-    def __init__(self, terms: TermTable) -> None:
-        self._terms = terms
+    def __init__(self, terms: TermTable, end: float = math.inf) -> None:
+        self._terms, self._end = terms, end
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
         self._key = self._random.randbytes(32)
@@ -75,8 +77,14 @@ class Field:
         self._hashed: set[bytes] = set()
 
     def differing(self, pairs: Sequence[tuple[Term, Term]]) -> tuple[Term, Term] | None:
-        """The first pair of terms that are not equal up to the order of sums, None if all are."""
-        for term in parts_first(*chain(*pairs)):
+        """The first pair of terms that are not equal up to the order of sums, None if all are.
+
+        Raises:
+            NotProvable: the time is used up.
+        """
+        for number, term in enumerate(parts_first(*chain(*pairs))):
+            if not number % 256 and monotonic() > self._end:
+                raise NotProvable("budget", "the time is used up")
             self._known[term] = self._residue(term)
         keys = {term: residue.key for term, residue in self._known.items()}
         return next((pair for pair in pairs if keys[pair[0]] != keys[pair[1]]), None)

@@ -8,7 +8,6 @@ Sigmoid, Tanh and Softmax are quotients of what Exp makes, which is a keyed hash
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import monotonic
 
 from passes.proving.drawn.field import Field, Residue, operator
 from passes.proving.drawn.symbols import TermTable
@@ -26,16 +25,14 @@ class Reals(Field):
     """The residues of terms over the reals; `atoms` are those that are free, whatever they are."""
 
     def __init__(self, terms: TermTable, atoms: frozenset[Term], end: float) -> None:
-        super().__init__(terms)
-        self._atoms, self._end = atoms, end
+        super().__init__(terms, end)
+        self._atoms = atoms
 
     def value(self, term: Term) -> int:
         """What terms that are equal over the reals have in common."""
         return self._known[term].value
 
     def _residue(self, term: Term) -> Residue:
-        if not term.uid % 256 and monotonic() > self._end:
-            raise NotProvable("budget", "the time is used up")
         function = _FUNCTIONS.get(operator(term)[0])
         if term.op in ("true", "false"):
             found = _ONE if term.op == "true" else Residue(0, 0, 0)
