@@ -226,7 +226,6 @@ def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
     if len(numbers) < len(values) or (term.op == "idiv" and numbers[1] <= 0):
         return None
     if term.op == "poly":
-        assert isinstance(term.data, tuple)
         return int(sum(map(mul, term.data, numbers)))
     return _COMPUTED[term.op](*numbers)
 

@@ -24,8 +24,7 @@ ARITHMETIC = where(
     )
 ) - {"Where"}
 REDUCTIONS = where(lambda row: row.shape is Shape.REDUCED)
-#: Operators whose operands may change places without another bit, NaN aside.
-COMMUTE = where(lambda row: row.commutes)
+_COMMUTE = where(lambda row: row.commutes)
 #: What every machine computes of floats to the same bits.
 EXACT_OPERATORS = {
     op: function
@@ -60,6 +59,12 @@ def odd_flag(attributes: Mapping[str, Any]) -> str:
     """A sentence on an attribute that should be 0 or 1 and is not; empty if there is none."""
     odd = (name for name in _FLAGS.split() if attributes.get(name) not in (None, 0, 1))
     return next((f"the attribute {name!r} is {attributes[name]}, not 0 or 1" for name in odd), "")
+
+
+def commutes(op: str, dtype: str) -> bool:
+    """Return whether operands may change places without another bit, NaN aside; of floats, Max and
+    Min take the first or the second zero."""
+    return op in _COMMUTE or (op in ("Max", "Min") and "float" not in dtype)
 
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:

@@ -305,3 +305,26 @@ def test_golden_pairs_are_proven_at_sizes(part: str, method: str) -> None:
     assert proofs
     assert {one.scope.method for one in proofs} == {method}
     assert all(one.is_proven for one in proofs)
+
+
+def test_a_bound_of_zero_is_no_maximum_since_zeros_have_signs() -> None:
+    clipped = "(float x) => (float y) <float zero = {0}> { y = Clip (x, zero) }"
+    assert proof(clipped, clipped.replace("Clip", "Max")).scope.method == "reals"
+
+
+def test_a_comparison_is_of_sums_as_they_wrap() -> None:
+    double = "(int64[N] a) => (bool[N] y) { s = Add (a, a) y = Less (s, a) }"
+    none = "(int64[N] a) => (bool[N] y) { s = Sub (a, a) y = Less (a, s) }"
+    assert proof(double, none).code == "element"
+    assert proof(double, none.replace("Less (a, s)", "Greater (s, a)")).code == "element"
+
+
+def test_a_bool_that_holds_is_not_one_that_does_not() -> None:
+    chosen = """(float[N] x) => (bool y) <bool holds = {1}> { s = ReduceSum (x) z = Identity (s)
+        y = Identity (holds) }"""
+    assert not proof(chosen, chosen.replace("{1}", "{0}")).is_proven
+
+
+def test_a_bound_that_bounds_nothing_is_none() -> None:
+    clipped = "(float x) => (float y) <float low = {-1}, float inf = {inf}> { y = Clip (x, low@) }"
+    assert proof(clipped.replace("@", ""), clipped.replace("@", ", inf")).scope.method == "terms"

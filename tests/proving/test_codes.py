@@ -19,7 +19,6 @@ GIVES = {
     "_Unproven": 0,
     "NoPair": 1,
     "Unequal": 0,
-    "NotShown": 0,
     "Proof": 1,
     "why": 0,
     "cannot": 0,

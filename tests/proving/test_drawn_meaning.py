@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
@@ -15,6 +17,7 @@ from passes.ir.model import Model
 from passes.proving.drawn import comparing
 from passes.proving.drawn.comparing import PairAtSizes
 from passes.proving.drawn.symbols import Fork, TermTable, Wanted, numbers
+from passes.proving.terms.term import Term, subterms
 from passes.verify.executor import Ended, Feeds, Value
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.reference.value_types import element_dtype
@@ -24,7 +27,6 @@ from tests.instruments.proven import golden_pairs, sides
 MEANING: dict[str, Callable[..., Any]] = {
     "Abs": np.abs,
     "Add": lambda a, b: a + b,
-    "And": np.logical_and,
     "Cos": np.cos,
     "Div": lambda a, b: a / b if a.dtype.kind == "f" else np.trunc(a / b),
     "Dot": lambda *row: sum(a * b for a, b in zip(row[::2], row[1::2], strict=True)),
@@ -39,8 +41,6 @@ MEANING: dict[str, Callable[..., Any]] = {
     "Min": np.minimum,
     "Mul": lambda a, b: a * b,
     "Neg": np.negative,
-    "Not": np.logical_not,
-    "Or": np.logical_or,
     "Reciprocal": lambda x: 1 / x,
     "ReduceMax": lambda *row: np.max(row),
     "ReduceMean": lambda *row: np.mean(row),
@@ -55,7 +55,6 @@ MEANING: dict[str, Callable[..., Any]] = {
     "Sqrt": np.sqrt,
     "Sub": lambda a, b: a - b,
     "Tanh": np.tanh,
-    "Where": lambda c, a, b: a if c else b,
 }
 
 
@@ -63,55 +62,71 @@ class Unknown(Exception):
     """An operator has no meaning here."""
 
 
-def value(terms: TermTable, number: int, feeds: Feeds, known: dict[int, Any]) -> Any:
+#: Formulas over whole numbers of any size and bools.
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "and": lambda *all_: all(all_),
+    "eq0": lambda x: x == 0,
+    "ge0": lambda x: x >= 0,
+    "ite": lambda c, a, b: a if c else b,
+    "max": max,
+    "min": min,
+    "mono": lambda *factors: math.prod(map(int, factors)),
+    "not": operator.not_,
+    "or": lambda *any_: any(any_),
+}
+
+
+def value(terms: TermTable, term: Term, feeds: Feeds, known: dict[Term, Any]) -> Any:
     """The value of a term on inputs."""
-    for one in terms.below([number]):
+    for one in sorted(subterms(term), key=lambda one: one.uid):
         if one not in known:
             known[one] = _value(terms, one, feeds, known)
-    return known[number]
+    return known[term]
 
 
-def _value(terms: TermTable, number: int, feeds: Feeds, known: Mapping[int, Any]) -> Any:
-    term = terms.all[number]
-    if terms.is_constant(number):
-        return terms.value(number)
-    if not term.dtype:  # all results of an operator that is taken as a whole
-        raise Unknown(term.op)
-    dtype = np.dtype(getattr(ml_dtypes, term.dtype, term.dtype))
-    if term.op == "input":
-        assert isinstance(term.data, tuple)
-        name, place = term.data
-        array = feeds[name]
-        assert isinstance(array, np.ndarray)
-        return array[place]
+def _value(terms: TermTable, term: Term, feeds: Feeds, known: Mapping[Term, Any]) -> Any:
     args = [known[one] for one in term.args]
-    if term.op == "Cast":
-        return np.asarray(args[0]).astype(dtype)[()]
-    if term.op not in MEANING:
-        raise Unknown(term.op)
-    return np.asarray(MEANING[term.op](*args)).astype(dtype)[()]
+    if terms.is_constant(term.uid):
+        return terms.value(term.uid)
+    if term.op == "poly":
+        return sum(factor * one for factor, one in zip(term.parts, args, strict=True))
+    if term.op in FORMULAS:
+        return FORMULAS[term.op](*args)
+    if term.op == "elem":
+        array = feeds[term.parts[1]]
+        assert isinstance(array, np.ndarray)
+        return array[tuple(map(int, args))]
+    assert term.op == "ew"
+    op, attributes, name, *_ = term.parts
+    if op not in (*MEANING, "Cast"):
+        raise Unknown(op)
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    if op == "Cast":
+        return np.asarray(args[0], attributes[0]).astype(dtype)[()]
+    return np.asarray(MEANING[op](*args)).astype(dtype)[()]
 
 
 def outputs(model: Model, feeds: Feeds) -> list[Value]:
     """What a model gives on inputs, by way of terms."""
     comparison = PairAtSizes(model, model, monotonic() + 20)
-    terms, known = comparison.found.terms, dict[int, Any]()
-    decided: dict[int, bool] = {}
+    terms, known = comparison.found.terms, dict[Term, Any]()
+    decided: dict[Term, bool] = {}
     while True:
-        terms.decided = decided
+        terms.decide(decided)
         try:
             results = comparison.sides[0].answer(comparison.fed(feeds), monotonic() + 20)
-            return [_number(terms, one, feeds, known) for one in results]
+            return [_array(terms, one, feeds, known) for one in results]
         except Wanted as error:
             comparison.wanted |= error.names
         except Fork as fork:
             decided = {**decided, fork.term: bool(value(terms, fork.term, feeds, known))}
 
 
-def _number(terms: TermTable, result: Value, feeds: Feeds, known: dict[int, Any]) -> Value:
+def _array(terms: TermTable, result: Value, feeds: Feeds, known: dict[Term, Any]) -> Value:
     if not isinstance(result, np.ndarray):
         raise Unknown("a sequence")
-    flat = [value(terms, one, feeds, known) for one in numbers(result).reshape(-1).tolist()]
+    ids = numbers(result).reshape(-1).tolist()
+    flat = [value(terms, terms.all[one], feeds, known) for one in ids]
     return np.array(flat, element_dtype(result.dtype)).reshape(result.shape)
 
 

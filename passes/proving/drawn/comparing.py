@@ -18,7 +18,6 @@ from passes.proving.clues import Unknown, sizes_of, written
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
-    NotShown,
     TermTable,
     Wanted,
     is_number,
@@ -26,6 +25,9 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.proving.terms.algebra import Contradiction
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import OutOfTime, Term
 from passes.reports.proof import Draw, Stated
 from passes.types import signature
 from passes.types.value_types import dims_of
@@ -56,7 +58,7 @@ _MOST_PATHS, MOST_DECISIONS = 128, 6
 _DRAWS = 3
 
 
-class Unequal(NotShown):
+class Unequal(NotProvable):
     """The models differ in more than elements: in sizes or types, or the new one alone fails."""
 
 
@@ -74,7 +76,7 @@ class Found:
     terms: TermTable
     draws: list[Draw] = field(default_factory=list)
     feeds: list[Feeds] = field(default_factory=list)
-    differing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    differing: dict[str, list[tuple[Term, Term]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
     is_cut: bool = False
@@ -91,6 +93,7 @@ class PairAtSizes:
     ) -> None:
         self._models, self._end, self._keep = (before, after), end, keep
         self._terms = TermTable()
+        self._terms.algebra.terms.end = end
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
@@ -100,20 +103,19 @@ class PairAtSizes:
         """Compare both models at all sizes that are drawn.
 
         Raises:
-            NotShown: they differ in more than elements, or cannot be compared.
+            NotProvable: they differ in more than elements, or cannot be compared.
         """
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 return self._run()
-            except TookTooLong as error:
-                raise NotShown("budget", "the time is used up") from error
-            except CannotRun as error:
-                raise NotShown("operator", str(error)) from error
-            except CannotDraw as error:
-                raise NotShown("input", str(error)) from error
-            except RecursionError as error:
-                raise NotShown("budget", "terms are nested too deeply") from error
+            except (TookTooLong, RecursionError) as error:
+                is_deep = isinstance(error, RecursionError)
+                why = "terms are nested too deeply" if is_deep else "the time is used up"
+                raise NotProvable("budget", why) from error
+            except (OutOfTime, CannotRun, CannotDraw) as error:
+                codes = {OutOfTime: "budget", CannotRun: "operator", CannotDraw: "input"}
+                raise NotProvable(codes[type(error)], str(error)) from error
 
     def _run(self) -> Found:
         """Compare at all sizes, anew whenever more inputs have to be drawn."""
@@ -125,12 +127,12 @@ class PairAtSizes:
                     self._at_all_sizes(taught)
             except Wanted as error:
                 if error.names <= self.wanted:
-                    raise NotShown("decision", f"{min(error.names)!r} decides a size") from error
+                    raise NotProvable("decision", f"{min(error.names)!r} decides a size") from error
                 self.wanted |= error.names
                 self.found = Found(self._terms)
                 continue
             if not self.found.draws:
-                raise NotShown("draws", "the original answers at no sizes that were drawn")
+                raise NotProvable("draws", "the original answers at no sizes that were drawn")
             return self.found
 
     def covered(self) -> tuple[Stated, ...] | None:
@@ -176,26 +178,27 @@ class PairAtSizes:
         if draw in self.found.draws:
             return True
         runs, self._guessed = self.found.runs, False
-        pending: list[dict[int, bool]] = [{}]
+        pending: list[dict[Term, bool]] = [{}]
         for _ in range(_MOST_PATHS):
-            decided = self._terms.decided = pending.pop()
+            decided = pending.pop()
             try:
+                self._terms.decide(decided)
                 self._compare(self.fed(feeds))
             except Fork as fork:
                 if len(decided) == MOST_DECISIONS:
                     self.found.is_cut = True
                 else:
                     pending += [{**decided, fork.term: holds} for holds in (False, True)]
+            except Contradiction:
+                pass
             except _LeftOut:
                 return False
             except Unequal as error:
-                raise Unequal(error.code, f"{error}; at {draw}") from error
-            finally:
-                self._terms.decided = {}
+                raise Unequal(error.code, f"{error.detail}; at {draw}") from error
             if not pending:
                 break
         else:
-            raise NotShown("budget", f"more than {_MOST_PATHS} paths")
+            raise NotProvable("budget", f"more than {_MOST_PATHS} paths")
         if self.found.runs == runs:
             return False
         self.found.draws.append(draw)
@@ -222,15 +225,27 @@ class PairAtSizes:
         except ModelFailed as error:
             sentence = f"the new model fails where the original answers: {error}"
             raise Unequal("fails", sentence) from error
-        if before.machine.guessed_shapes or after.machine.guessed_shapes:
-            self._guessed = True
-            if not all(map(_is_same, left, right)):
-                raise _LeftOut
+        is_guessed = before.machine.guessed_shapes or after.machine.guessed_shapes
+        self._guessed |= is_guessed
+        outputs = zip(before.output_names_, left, right, strict=True)
+        try:
+            pairs = {name: [*self._elements(name, *sides)] for name, *sides in outputs}
+        except Unequal as error:
+            raise _LeftOut if is_guessed else error from error
+        differing = {
+            name: unlike
+            for name, some in pairs.items()
+            if (unlike := [(one, other) for one, other in some if one is not other])
+        }
+        if is_guessed and differing:
+            raise _LeftOut
+        if is_guessed:
             return
         if after.machine.breaks_declared and not before.machine.breaks_declared:
             raise Unequal("fails", "a body of the new model declares other sizes than it has")
-        for name, one, other in zip(before.output_names_, left, right, strict=True):
-            self._same(name, one, other)
+        for name, unlike in differing.items():
+            self.found.differing.setdefault(name, []).extend(unlike)
+        self.found.elements += sum(map(len, pairs.values()))
         self.found.runs += 1
         old, new = before.machine, after.machine
         if new.idle_scan and not old.idle_scan:
@@ -238,19 +253,17 @@ class PairAtSizes:
         if new.idle_cell and not old.idle_cell:
             self.found.over_nothing.add(CELLS_NOTHING)
 
-    def _same(self, name: str, one: Value, other: Value) -> None:
-        """Note the elements in which two outputs differ. Raises Unequal if more differs."""
+    def _elements(self, name: str, one: Value, other: Value) -> Iterator[tuple[Term, Term]]:
+        """The elements of two outputs, in pairs. Raises Unequal if more differs."""
         if _kind(one) != _kind(other):
             raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
         if isinstance(one, list) and isinstance(other, list):
             for pair in zip(one, other, strict=True):
-                self._same(name, *pair)
+                yield from self._elements(name, *pair)
         if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-            ids = (numbers(side).reshape(-1).tolist() for side in (one, other))
-            pairs = [(left, right) for left, right in zip(*ids, strict=True) if left != right]
-            if pairs:
-                self.found.differing.setdefault(name, []).extend(pairs)
-            self.found.elements += one.size
+            for numbers_ in zip(numbers(one).flat, numbers(other).flat, strict=True):
+                left, right = (self._terms.all[number] for number in numbers_)
+                yield left, right
 
     def _draw(self, feeds: Feeds) -> Draw:
         """The sizes and elements of these inputs that are fixed."""
@@ -278,25 +291,12 @@ class PairAtSizes:
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
             return [self._input(name, one, (*place, index)) for index, one in enumerate(value)]
-        if value is None or (name in self.wanted and not is_number(value.dtype)):
+        if value is None or (name in self.wanted and not is_number(name_of(value.dtype))):
             lifted: Value = self._terms.lift(value)
             return lifted
-        made = [
-            self._terms.make("input", (name, (*place, *index)), (), name_of(value.dtype))
-            for index in np.ndindex(value.shape)
-        ]
+        dtype = name_of(value.dtype)
+        made = [self._terms.input(name, dtype, (*place, *at)) for at in np.ndindex(value.shape)]
         return wrap(np.reshape(made, value.shape), value.dtype)
-
-
-def _is_same(one: Value, other: Value) -> bool:
-    """Return whether two outputs are the same terms."""
-    if _kind(one) != _kind(other):
-        return False
-    if isinstance(one, list) and isinstance(other, list):
-        return all(map(_is_same, one, other))
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return bool((numbers(one) == numbers(other)).all())
-    return one is other
 
 
 def _kind(value: Value) -> str:
@@ -399,7 +399,7 @@ class TermMachine(Machine):
         """The elements of an array, if they are constants.
 
         Raises:
-            Fork, Wanted, NotShown: as `TermTable.concrete`.
+            Fork, Wanted, NotProvable: as `TermTable.concrete`.
         """
         elements: Array = self.terms.concrete(array)
         return elements

@@ -7,14 +7,15 @@ another one does up to the order of sums at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from passes.operators.cells import ACTIVATIONS
 from passes.proving.drawn.symbols import TermTable, name_of, numbers
-from passes.proving.families import EXACT_OPERATORS
+from passes.proving.terms.algebra import Algebra
+from passes.proving.terms.term import Term
 from passes.verify.executor import Array
 from passes.verify.reference.ops.cells import each
 from passes.verify.reference.value_types import element_dtype
@@ -25,26 +26,22 @@ _ACTIVATIONS = {name.lower(): one for name, one in ACTIVATIONS.items()}
 class Element:
     """One element: its term, and where that was made."""
 
-    def __init__(self, terms: TermTable, kernel: str, number: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, terms: TermTable, kernel: str, term: Term, dtype: np.dtype[Any]) -> None:
         self.terms = terms
         self.kernel = kernel
-        self.number = number
+        self.term = term
         self.dtype_ = dtype
 
-    def of(self, op: str, *operands: Any, data: tuple[tuple[str, str], ...] = ()) -> Element:
+    def of(self, op: str, *operands: Any, data: Hashable = ()) -> Element:
         """An operator applied to elements and numbers."""
-        args = [self._number(one) for one in operands]
-        if op in EXACT_OPERATORS and all(map(self.terms.is_constant, args)):
-            found = EXACT_OPERATORS[op](*map(self.terms.value, args))
-            if found.dtype == self.dtype_:  # not so where whole numbers are divided
-                return Element(self.terms, self.kernel, self.terms.constant(found), self.dtype_)
-        made = self.terms.make(op, data, args, name_of(self.dtype_), self.kernel)
+        args, algebra = map(self._term, operands), self.terms.algebra
+        made = algebra.elementwise(op, data, name_of(self.dtype_), args, self.kernel)
         return Element(self.terms, self.kernel, made, self.dtype_)
 
-    def _number(self, one: Any) -> int:
+    def _term(self, one: Any) -> Term:
         if isinstance(one, Element):
-            return one.number
-        return self.terms.constant(self.dtype_.type(one))
+            return one.term
+        return self.terms.all[self.terms.constant(self.dtype_.type(one))]
 
     def activated(self, name: str, alpha: float, beta: float) -> Element:
         """An activation function of a recurrent operator, by its name in lower case."""
@@ -59,13 +56,13 @@ class Element:
 
     def clipped(self, bound: float) -> Element:
         """The element between two bounds."""
-        return self.of("Min", self.of("Max", self, -bound), bound)
+        return self.of("Clip", self, -bound, bound, data=(True, True))
 
     def product(self, left: Array, right: Array) -> Array:
         """The product of arrays of elements and numbers, of which this one is one."""
-        ids = [np.vectorize(self._number, otypes=[np.int64])(one) for one in (left, right)]
-        made = product(self.terms, ids[0], ids[1], self.dtype_, self.kernel)
-        return each(made, lambda one: Element(self.terms, self.kernel, int(one), self.dtype_))
+        a, b = (each(one, self._term) for one in (left, right))
+        made = product(self.terms.algebra, a, b, name_of(self.dtype_), self.kernel)
+        return each(made, lambda one: Element(self.terms, self.kernel, one, self.dtype_))
 
     def __bool__(self) -> bool:
         raise TypeError("an element is no condition")
@@ -74,23 +71,21 @@ class Element:
         raise TypeError("elements are not compared")
 
 
-def product(
-    terms: TermTable, left: Array, right: Array, dtype: np.dtype[Any], within: str = ""
-) -> Array:
-    """The product of matrices of term numbers: a term for each row and column, their elements in
-    turn. Axes of vectors stay, with size 1."""
+def product(algebra: Algebra, left: Array, right: Array, dtype: str, within: str = "") -> Array:
+    """The product of matrices of terms: a term for each row and column, their elements in turn.
+    Axes of vectors stay, with size 1."""
     a, b = np.atleast_2d(left), right if right.ndim > 1 else right[:, np.newaxis]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    count, name = int(np.prod(batch)), name_of(dtype)
+    count = int(np.prod(batch))
     rows = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
     columns = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
     made = [
-        terms.make("Dot", (), np.stack([row, column], 1).ravel().tolist(), name, within)
+        algebra.elementwise("Dot", (), dtype, np.stack([row, column], 1).flat, within)
         for one, other in zip(rows, columns, strict=True)
         for row in one
         for column in other.T
     ]
-    return np.array(made, np.int64).reshape(*batch, a.shape[-2], b.shape[-1])
+    return np.array(made, object).reshape(*batch, a.shape[-2], b.shape[-1])
 
 
 def _method(op: str, *, swapped: bool = False) -> Callable[..., Element]:
@@ -118,10 +113,7 @@ for _name, _op in {
 def elements(terms: TermTable, kernel: str, array: Array) -> Array:
     """An array of elements; the numbers of constants stay numbers where all are constants."""
     dtype = element_dtype(array.dtype)
-    result = np.empty(array.size, object)
-    for place, one in enumerate(numbers(array).reshape(-1).tolist()):
-        result[place] = Element(terms, kernel, one, dtype)
-    return result.reshape(array.shape)
+    return each(numbers(array), lambda one: Element(terms, kernel, terms.all[one], dtype))
 
 
 def from_elements(terms: TermTable, array: Any, dtype: np.dtype[Any]) -> Array:
@@ -132,6 +124,7 @@ def from_elements(terms: TermTable, array: Any, dtype: np.dtype[Any]) -> Array:
     """
     flat: Sequence[Any] = np.asarray(array).reshape(-1).tolist()
     ids = [
-        one.number if isinstance(one, Element) else terms.constant(dtype.type(one)) for one in flat
+        one.term.uid if isinstance(one, Element) else terms.constant(dtype.type(one))
+        for one in flat
     ]
     return np.array(ids, np.int64).reshape(np.shape(array))

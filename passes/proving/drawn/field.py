@@ -15,23 +15,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
+from itertools import chain
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from passes.proving.drawn.symbols import NotShown, NumberedTerm, TermTable, is_number
+from passes.proving.drawn.symbols import TermTable, is_number, name_of
+from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 _BITS = 120
-#: There are more than 2 to the power of this many primes of so many bits, by the theorem.
-_PRIMES = 112
+#: There are more than 2 to the power of this many primes of so many bits whose rest by 4 is 3, by
+#: the theorem: every other prime.
+_PRIMES = 111
 #: The bits of a double as a fraction, numerator and denominator.
 _DOUBLE = 2200
 _WITNESSES = 40
 #: Operators that give the largest or the least of any number of operands, in any order, and of
 #: elements, where there is such a reduction: no column tells this.
-_OF_SETS = {kind + op: op for op in ("Max", "Min", "And", "Or") for kind in ("", "Reduce")}
+_OF_SETS = {"max": "Max", "min": "Min", "and": "And", "or": "Or"}
+_OF_SETS |= {kind + op: op for op in _OF_SETS.values() for kind in ("", "Reduce")}
 
+#: Whole numbers, but for what operators make.
+_WHOLE = {"poly", "mono", "max", "min", "idiv"}
 #: What tells a residue from others.
 _Key = tuple[int, int, bool]
 
@@ -64,60 +72,68 @@ class Field:
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
         self._key = self._random.randbytes(32)
-        self._known: dict[int, Residue] = {}
-        self._sets: dict[int, frozenset[_Key]] = {}
+        self._known: dict[Term, Residue] = {}
+        self._sets: dict[Term, frozenset[_Key]] = {}
         self._hashed: set[bytes] = set()
 
-    def differing(self, pairs: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    def differing(self, pairs: Sequence[tuple[Term, Term]]) -> tuple[Term, Term] | None:
         """The first pair of terms that are not equal up to the order of sums, None if all are.
 
         Raises:
-            NotShown: the time is used up.
+            NotProvable: the time is used up.
         """
-        for one in self._terms.below([number for pair in pairs for number in pair]):
-            if not one % 256 and monotonic() > self._end:
-                raise NotShown("budget", "the time is used up")
-            self._known[one] = self._residue(one)
-        return next(
-            (pair for pair in pairs if self._known[pair[0]].key != self._known[pair[1]].key), None
-        )
+        for number, term in enumerate(parts_first(*chain(*pairs))):
+            if not number % 256 and monotonic() > self._end:
+                raise NotProvable("budget", "the time is used up")
+            self._known[term] = self._residue(term)
+        keys = {term: residue.key for term, residue in self._known.items()}
+        return next((pair for pair in pairs if keys[pair[0]] != keys[pair[1]]), None)
 
     def bits(self, elements: int) -> int:
         """The k of a probability below 2^-k that terms are equal here that are not, for this many
         elements of outputs."""
-        terms = [self._terms.all[number] for number in self._known]
         degree = 1 + max((one.degree for one in self._known.values()), default=0)
         # no coefficient has more bits: a factor meets each term, a double or a sum, once at most
-        length = degree * (len(terms) * _DOUBLE + sum(len(term.args) for term in terms))
+        length = degree * (len(self._known) * _DOUBLE + sum(len(one.args) for one in self._known))
         # a root of the difference is drawn, or the prime divides all of its coefficients
         chance = Fraction(degree, 2 ** (_BITS - 1)) + Fraction(length, (_BITS - 1) * 2**_PRIMES)
         compared = elements + len(self._hashed) ** 2
         return math.floor(-math.log2(max(compared, 1) * chance))
 
-    def _residue(self, number: int) -> Residue:
-        term = self._terms.all[number]
-        if self._terms.is_constant(number):
-            found = self._constant(self._terms.value(number))
-            return found or self._token(("constant", term.data, term.dtype), [])
+    def _residue(self, term: Term) -> Residue:
+        value = self._terms.algebra.value(term)
+        if value is not None:
+            return self._constant(value) or self._token((term.op, term.data), [])
         args = [self._known[one] for one in term.args]
-        if term.op == "input":
-            return self._token((term.op, term.data), [])
-        if term.op in _OF_SETS:
-            return self._of_set(number, term)
-        is_exact = term.op in _POLYNOMIALS and term.dtype != "bool"
-        if is_exact and (term.op not in _OF_FLOATS or "float" in term.dtype):
-            found = _POLYNOMIALS[term.op](self, args)
-            has_zero = found.has_zero or (term.op in _FROM_ZERO and bool(args))
-            return replace(found, has_zero=has_zero and "float" in term.dtype)
-        if term.op in ("Div", "Reciprocal") and "float" in term.dtype:
-            return self._quotient(term, args)
-        return self._token((term.op, term.data, term.dtype), args)
+        if term.op == "poly":
+            factors = [Residue(one % self._prime, abs(one), 0) for one in term.parts]
+            return self.total([self.product(pair) for pair in zip(factors, args, strict=True)])
+        if term.op == "mono":
+            return self.product(args)
+        op, data, dtype = operator(term)
+        if op in _OF_SETS:
+            return self._of_set(op, dtype, term)
+        if op in ("ge0", "eq0"):  # of a sum that does not wrap, though its parts may have
+            parts = polynomial(term.args[0]).items()
+            keys = (
+                (factor, sorted(self._known[one].key for one in mono)) for mono, factor in parts
+            )
+            return self._token((op, sorted(keys)), [])
+        is_exact = op in _POLYNOMIALS and dtype != "bool"
+        if is_exact and (op not in _OF_FLOATS or "float" in dtype):
+            found = _POLYNOMIALS[op](self, args)
+            has_zero = found.has_zero or (op in _FROM_ZERO and bool(args))
+            return replace(found, has_zero=has_zero and "float" in dtype)
+        if op in ("Div", "Reciprocal") and "float" in dtype:
+            inverse = self.inverse(args[-1], dtype)
+            return inverse if op == "Reciprocal" else self.product([args[0], inverse])
+        return self._token((op, data, dtype), args)
 
     def _constant(self, value: Any) -> Residue | None:
         """The residues of a number, exactly."""
         if isinstance(value, str) or value.dtype.kind in "bc":
             return None
-        if not is_number(value.dtype):
+        if not is_number(name_of(value.dtype)):
             whole = int(value)
             return Residue(whole % self._prime, abs(whole) % self._prime, 0)
         if not math.isfinite(float(value)):
@@ -138,29 +154,23 @@ class Field:
         value, size = (int.from_bytes(half) % self._prime for half in (digest[:24], digest[24:]))
         return Residue(value, size, 1)
 
-    def _of_set(self, number: int, term: NumberedTerm) -> Residue:
+    def _of_set(self, op: str, dtype: str, term: Term) -> Residue:
         """The largest of some, the least, or whether all or any hold: no order, none twice."""
-        op = _OF_SETS[term.op]
         members: set[_Key] = set()
-        for one in term.args:
+        for one in map(atom_of, term.args):
             inner = self._sets.get(one)
-            same = inner is not None and _OF_SETS[self._terms.all[one].op] == op
+            same = inner is not None and _OF_SETS[operator(one)[0]] == _OF_SETS[op]
             members |= inner if same and inner is not None else {self._known[one].key}
-        self._sets[number] = frozenset(members)
+        self._sets[term] = frozenset(members)
         if len(term.args) == 1:
             return self._known[term.args[0]]
-        return self._token((op, term.dtype, sorted(members)), [])
+        return self._token((_OF_SETS[op], dtype, sorted(members)), [])
 
-    def _quotient(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
-        """A product with what is one over the divisor: a number, or a function of it."""
-        below = args[-1]
-        if not below.degree and below.value:
-            inverse = Residue(
-                pow(below.value, -1, self._prime), pow(below.size, -1, self._prime), 0
-            )
-        else:
-            inverse = self._token(("Reciprocal", term.dtype), [below])
-        return inverse if term.op == "Reciprocal" else self.product([args[0], inverse])
+    def inverse(self, one: Residue, dtype: str) -> Residue:
+        """One over a residue: a number, or a function of it."""
+        if one.degree or not one.value:
+            return self._token(("Reciprocal", dtype), [one])
+        return Residue(pow(one.value, -1, self._prime), pow(one.size, -1, self._prime), 0)
 
     def total(self, args: Sequence[Residue], signs: Sequence[int] = ()) -> Residue:
         """The sum of residues, with signs."""
@@ -189,6 +199,22 @@ class Field:
         return self.product([self.total(args), Residue(inverse, inverse, 0)])
 
 
+def operator(term: Term) -> tuple[str, Any, str]:
+    """The operator of a term, wherever it is computed, its attributes and the dtype it gives."""
+    if term.op == "ew":
+        return term.parts[:3]
+    if term.op in ("const", "elem"):
+        return term.op, term.data, term.parts[0 if term.op == "const" else -1]
+    if term.op == "ite":
+        return term.op, term.data, operator(term.args[1])[2]
+    return term.op, term.data, INT64 if term.op in _WHOLE else BOOL
+
+
+def parts_first(*terms: Term) -> list[Term]:
+    """Every term in terms once, each before what is made of it."""
+    return sorted(subterms(*terms), key=lambda one: one.uid)
+
+
 #: How residues of operands make that of a result.
 _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
     "Add": Field.total,
@@ -211,20 +237,10 @@ _OF_FLOATS = frozenset({"ReduceMean", "Mean"})
 
 
 def _prime(source: random.Random) -> int:
-    """A random prime, a number that passes the test of Miller and Rabin."""
+    """A random prime, a number that passes the test of Miller and Rabin, of which one step is left
+    since its rest by 4 is 3."""
     while True:
-        number = source.getrandbits(_BITS) | 1 << (_BITS - 1) | 1
-        if all(number % small for small in (3, 5, 7, 11, 13, 17)) and _is_prime(number, source):
+        number = source.getrandbits(_BITS) | 1 << (_BITS - 1) | 3
+        some = (source.randrange(2, number - 1) for _ in range(_WITNESSES))
+        if all(pow(one, number // 2, number) in (1, number - 1) for one in some):
             return number
-
-
-def _is_prime(number: int, source: random.Random) -> bool:
-    odd, twos = number - 1, 0
-    while not odd % 2:
-        odd, twos = odd // 2, twos + 1
-    for _ in range(_WITNESSES):
-        power = pow(source.randrange(2, number - 1), odd, number)
-        steps = [power := power * power % number if step else power for step in range(twos)]
-        if steps[0] != 1 and number - 1 not in steps:
-            return False
-    return True

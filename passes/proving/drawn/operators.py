@@ -18,14 +18,16 @@ from passes.operators.cells import INITIAL_C, INITIAL_H, LENGTHS, RECURRENT
 from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
-from passes.proving.drawn.symbols import NotShown, TermTable, name_of, numbers, over
+from passes.proving.drawn.symbols import TermTable, name_of, numbers, over
 from passes.proving.families import REDUCTIONS, cast_attributes, odd_flag
 from passes.proving.operators.calls import meaning
+from passes.proving.terms.arrays import NotProvable
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import schema_call
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.kernels import RANDOM, draws_anew, has_kernel, kernel_for
 from passes.verify.reference.machine import Frame, Kernel
+from passes.verify.reference.ops.cells import each
 from passes.verify.reference.registry import KernelCall
 from passes.verify.reference.value_types import element_dtype
 
@@ -46,8 +48,6 @@ _OF_SHAPES = where(lambda row: row.values is Values.SIZES)
 _SIZES = positions("deciding")
 #: An Identity may hand on a sequence.
 _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
-#: What is applied to its operands one after the other.
-_IN_TURN = {"Max": "Max", "Min": "Min", "Sum": "Add"}
 #: What makes a term of each row, and of each place in a row.
 _REDUCES = where(lambda row: row.apart)
 _BY_ROWS = where(lambda row: row.along_axis == SOFTMAX_OF_ONE_AXIS)
@@ -131,7 +131,7 @@ class Operator:
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
         self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
         named = sorted(self.call.attributes.items())
-        self.attributes = tuple((name, repr(value)) for name, value in named)
+        self.attributes: Hashable = tuple((name, repr(value)) for name, value in named)
 
     def __call__(self, operands: list[Value], frame: Frame) -> Sequence[Any]:
         """The results, arrays of term numbers.
@@ -141,7 +141,7 @@ class Operator:
         """
         arrays = self.terms.lift(operands)
         if any(isinstance(one, list) for one in arrays):
-            raise NotShown("operator", f"{self.op} of a sequence is not modelled")
+            raise NotProvable("operator", f"{self.op} of a sequence is not modelled")
         fed: list[Any] = [None if one is None else self.terms.known(one) for one in arrays]
         open_ = {n for n, one in enumerate(arrays) if one is not None and fed[n] is None}
         if not open_ and not self.is_random:
@@ -181,19 +181,19 @@ class Operator:
 
     def _refuse_what_is_open(self, fed: Sequence[Array | None]) -> None:
         """Raises for operands on which executors answer differently: ModelFailed where most fail,
-        else NotShown."""
+        else NotProvable."""
         if odd_flag(self.call.attributes):
-            raise NotShown("model", odd_flag(self.call.attributes))
+            raise NotProvable("model", odd_flag(self.call.attributes))
         for place, one in enumerate(fed):
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
-                raise NotShown("shape", f"operand {place} of {self.op} is no vector")
+                raise NotProvable("shape", f"operand {place} of {self.op} is no vector")
         shapes = {one.shape for one in fed if one is not None}
         since = traits_of(self.node).since
         if self.call.version < since and len(shapes) > 1:
             raise ModelFailed(f"{self.op} does not broadcast before opset {since}")
         of_floats = bool(fed) and fed[0] is not None and fed[0].dtype.kind not in "iu"
         if self.op == "Mod" and of_floats and not self.call.get("fmod", 0):
-            raise NotShown("operator", "Mod of floats without fmod")
+            raise NotProvable("operator", "Mod of floats without fmod")
         if self.op in RECURRENT and fed[0] is not None:
             lengths = fed[LENGTHS] if len(fed) > LENGTHS else None
             self.evaluator.machine.idle_cell |= lengths is not None and not lengths.all()
@@ -206,7 +206,7 @@ class Operator:
             sizes = fed[0].shape if axes is None else np.array(fed[0].shape)[axes]
             assert starts is not None
             if any(s < 0 and b < -n < 0 for n, b, s in zip(sizes, starts, steps, strict=False)):
-                raise NotShown("shape", "a reversed Slice starts before the first element")
+                raise NotProvable("shape", "a reversed Slice starts before the first element")
 
     def _made(self, run: _Run) -> Sequence[Array]:
         """The term numbers of the results, in any shape of as many elements."""
@@ -219,9 +219,11 @@ class Operator:
             return self._results(list(moved), run.frame)
         if self.op in _ELEMENTWISE:
             self._answers(run)
-            return [self._elementwise(ids, run.witness[0])]
+            return [self._elementwise(run, ids)]
         if self.op == "MatMul":
-            return [product(self.terms, ids[0], ids[1], dtype)]
+            left, right = (each(one, self.terms.all.__getitem__) for one in ids)
+            made = [product(self.terms.algebra, left, right, name_of(dtype))]
+            return [each(one, lambda term: term.uid) for one in made]
         if self.op in _REDUCES or self.op in _BY_ROWS:
             made = self._by_rows(ids[0], run.fed, name_of(dtype))
         if made is None and not self.is_random:
@@ -249,41 +251,26 @@ class Operator:
         elif not found <= self.terms.answered:
             self.terms.concrete(risky)
 
-    def _elementwise(self, ids: Sequence[Array | None], like: Array) -> Array:
+    def _elementwise(self, run: _Run, ids: list[Array | None]) -> Array:
         """A term for each element; those of constants are computed."""
-        given = [one for one in (ids[:1] if self.op == "CastLike" else ids) if one is not None]
-        made = np.broadcast_to(self._applied(ids, given, like.dtype), like.shape)
-        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in given))
-        return np.where(fixed, numbers(self.terms.lift(like)), made) if fixed.any() else made
-
-    def _applied(
-        self, ids: Sequence[Array | None], given: Sequence[Array], dtype: np.dtype[Any]
-    ) -> Array:
-        """A term for each element: of the operator, or of simpler ones that it means."""
-        op, name = self.op, name_of(dtype)
+        (like,), (first, *_) = run.witness, run.arrays
+        assert first is not None
+        op, data, name = self.op, self.attributes, name_of(like.dtype)
         if op in ("Cast", "CastLike"):
-            return self._over("Cast", given, name, cast_attributes(name, self.call.attributes))
+            op, ids, data = "Cast", ids[:1], cast_attributes(name, self.call.attributes)
         if op == "Clip":
-            steps = list(zip(("Max", "Min"), self._bounds(ids, dtype), strict=True))
-        elif op in _IN_TURN and (len(given) > 1 or op != "Sum"):  # which makes 0 of -0
-            steps = [(_IN_TURN[op], other) for other in given[1:]]
-        else:
-            return self._over(op, given, name, self.attributes)
-        made = given[0]
-        for step, other in steps:
-            made = made if other is None else self._over(step, [made, other], name)
-        return made
-
-    def _over(self, op: str, ids: Sequence[Array], name: str, data: Hashable = ()) -> Array:
-        return over(lambda *row: self.terms.make(op, data, row, name), ids)
-
-    def _bounds(self, ids: Sequence[Array | None], dtype: np.dtype[Any]) -> Sequence[Array | None]:
-        """The bounds of Clip, attributes below opset 11."""
-        if self.call.version >= 11:
-            return [*ids[1:], None, None][:2]
-        named = [self.call.get("min"), self.call.get("max")]
-        lifted = [self.terms.lift(None if one is None else np.asarray(one, dtype)) for one in named]
-        return [None if one is None else numbers(one) for one in lifted]
+            named = [self.call.get("min"), self.call.get("max")]  # None from opset 11 on
+            given = [None if one is None else np.asarray(one, like.dtype) for one in named]
+            bounds = [None if one is None else numbers(one) for one in self.terms.lift(given)]
+            ids = [*ids, *bounds][:3]
+            data = tuple(one is not None for one in ids[1:])
+        operands = [one for one in ids if one is not None]
+        source = name_of(element_dtype(first.dtype))
+        made = over(lambda *row: self.terms.make(op, data, row, name, source), operands)
+        fixed = reduce(np.logical_and, (over(self.terms.is_constant, [one]) for one in operands))
+        if fixed.any():
+            made = np.where(fixed, numbers(self.terms.lift(like)), made)
+        return np.broadcast_to(made, like.shape)
 
     def _by_rows(
         self, ids: Array, fed: Sequence[Array | None], name: str

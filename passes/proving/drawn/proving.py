@@ -13,11 +13,13 @@ import numpy as np
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
-from passes.proving.drawn.field import Field
+from passes.proving.drawn.field import Field, operator
 from passes.proving.drawn.reals import Reals
 from passes.proving.drawn.rounding import USUAL, Rounding
-from passes.proving.drawn.symbols import NotShown, is_number
+from passes.proving.drawn.symbols import is_number, name_of
 from passes.proving.pair import Pair
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import difference, subterms
 from passes.reports.proof import Proof, Scope
 from passes.verify.compare.tolerance import absolute_errors
 from passes.verify.executor import Ended
@@ -43,9 +45,9 @@ def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
         compared = PairAtSizes(pair.before, pair.after, end, keep)
         found = compared.run()
     except Unequal as error:
-        return Proof("unproven", error.code, str(error))
-    except NotShown as error:
-        return Proof("not-provable", error.code, str(error))
+        return Proof("unproven", error.code, error.detail)
+    except NotProvable as error:
+        return Proof("not-provable", error.code, error.detail)
     decisions = MOST_DECISIONS if found.is_cut else 0
     stated = compared.covered()
     scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
@@ -72,10 +74,10 @@ def _regrouped(
     field = Field(found.terms, end)
     try:
         unlike = field.differing([*chain(*found.differing.values())])
-    except NotShown as error:
-        return Proof("not-provable", error.code, str(error))
+    except NotProvable as error:
+        return Proof("not-provable", error.code, error.detail)
     if unlike is not None:
-        one, other = map(found.terms.written, unlike)
+        one, other, _ = difference(*unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
     before = pair.before
     executed = verify(
@@ -98,24 +100,24 @@ def _over_reals(pair: Pair, found: Found, scope: Scope, narrower: Proof, end: fl
     """The proof up to rounding, with a bound for each output, which no executed case may exceed; if
     there is no identity, the `narrower` one."""
     ranges = pair.promises.ranges
-    named = (one.data for one in found.terms.all if one.op == "input")
-    free = {data[0] for data in named if isinstance(data, tuple)}
+    free = {one.parts[1] for one in found.terms.all if one.op == "elem" and one.parts[0] == "input"}
     if not ranges.keys() <= free:
         other = min(ranges.keys() - free)
         return Proof("not-provable", "input", f"--range: no free input is named {other!r}")
     pairs = [*chain(*found.differing.values())]
-    sides = [frozenset(found.terms.below(side)) for side in zip(*pairs, strict=True)]
-    shared = sides[0] & sides[1]
-    whole = {one for one in shared if "float" not in found.terms.all[one].dtype}
-    for atoms in (shared, frozenset(whole)):  # what both compute alike has no error of its own
+    below = [{*subterms(*side)} for side in zip(*pairs, strict=True)]
+    values = {one: found.terms.algebra.value(one) for one in below[0] & below[1]}
+    shared = frozenset(one for one, value in values.items() if value is None and one.op != "mono")
+    whole = frozenset(one for one in shared if "float" not in operator(one)[2])
+    for atoms in (shared, whole):  # what both compute alike has no error of its own
         try:
             reals = Reals(found.terms, atoms, end)
             if reals.differing(pairs) is not None:
                 continue
-            rounding = Rounding(found.terms, reals, ranges, atoms)
+            rounding = Rounding(found.terms.algebra, reals, ranges, atoms)
             bounds = {name: rounding.error(some) for name, some in found.differing.items()}
-        except NotShown as error:
-            narrower = Proof("unproven", error.code, str(error))
+        except NotProvable as error:
+            narrower = Proof("unproven", error.code, error.detail)
             continue
         exceeding = _exceeding(pair, found, bounds)
         if exceeding:
@@ -141,7 +143,7 @@ def _exceeding(pair: Pair, found: Found, bounds: Mapping[str, float]) -> str:
             name: source.uniform(*pair.promises.ranges.get(name, USUAL), one.shape).astype(
                 one.dtype
             )
-            if isinstance(one, np.ndarray) and is_number(one.dtype)
+            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype))
             else one
             for name, one in feeds.items()
         }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from passes.proving.drawn.field import Field, Residue
-from passes.proving.drawn.symbols import NotShown, NumberedTerm, TermTable
+from passes.proving.drawn.field import Field, Residue, operator
+from passes.proving.drawn.symbols import TermTable
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import Term
 
 #: The dtypes of floats that are reals.
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -22,25 +24,24 @@ _MOST_FACTORS = 16
 class Reals(Field):
     """The residues of terms over the reals; `atoms` are those that are free, whatever they are."""
 
-    def __init__(self, terms: TermTable, atoms: frozenset[int], end: float) -> None:
+    def __init__(self, terms: TermTable, atoms: frozenset[Term], end: float) -> None:
         super().__init__(terms, end)
         self._atoms = atoms
 
-    def value(self, number: int) -> int:
+    def value(self, term: Term) -> int:
         """What terms that are equal over the reals have in common."""
-        return self._known[number].value
+        return self._known[term].value
 
-    def _residue(self, number: int) -> Residue:
-        term = self._terms.all[number]
-        args = [self._known[one] for one in term.args]
-        if self._terms.is_constant(number) and term.dtype == "bool":
-            found = _ONE if self._terms.value(number) else Residue(0, 0, 0)
-        elif number in self._atoms and not self._terms.is_constant(number):
-            found = self._token(("atom", number), [])
-        elif term.op in _FUNCTIONS:
-            found = _FUNCTIONS[term.op](self, term, args)
+    def _residue(self, term: Term) -> Residue:
+        function = _FUNCTIONS.get(operator(term)[0])
+        if term.op in ("true", "false"):
+            found = _ONE if term.op == "true" else Residue(0, 0, 0)
+        elif term in self._atoms:
+            found = self._token(("atom", term.uid), [])
+        elif function is not None:
+            found = function(self, term, [self._known[one] for one in term.args])
         else:
-            found = super()._residue(number)
+            found = super()._residue(term)
         return Residue(found.value, found.value, found.degree)
 
     def _token(self, what: object, args: Sequence[Residue]) -> Residue:
@@ -59,16 +60,12 @@ class Reals(Field):
         """The difference."""
         return self.total([one, other], (1, -1))
 
-    def inverse(self, one: Residue) -> Residue:
-        """One over a residue. Raises NotShown if it is 0."""
+    def inverse(self, one: Residue, dtype: str = "") -> Residue:
+        """One over a residue. Raises NotProvable if it is 0."""
         if not one.value:
-            raise NotShown("rounding", "a divisor is 0")
+            raise NotProvable("rounding", "a divisor is 0")
         value = pow(one.value, -1, self._prime)
         return Residue(value, value, one.degree)
-
-    def _quotient(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
-        inverse = self.inverse(args[-1])
-        return inverse if term.op == "Reciprocal" else self.product([args[0], inverse])
 
     def function(self, op: str, arg: Residue) -> Residue:
         """A function of one operand without attributes."""
@@ -82,14 +79,13 @@ class Reals(Field):
             return self.function("Exp", arg)
         return self.inverse(self.function("Exp", self.total([arg], (-1,))))
 
-    def power(self, number: int) -> Residue:
+    def power(self, term: Term) -> Residue:
         """What Exp makes of a term; where a maximum is subtracted, a quotient."""
-        term = self._terms.all[number]
-        if term.op == "Log" and number not in self._atoms:
+        op = operator(term)[0] if term not in self._atoms else ""
+        if op == "Log":
             return self._known[term.args[0]]
-        shift = self._terms.all[term.args[1]].op if term.op == "Sub" else ""
-        if shift not in ("Max", "ReduceMax") or number in self._atoms:
-            return self.exp(self._known[number])
+        if op != "Sub" or operator(term.args[1])[0] not in ("Max", "ReduceMax"):
+            return self.exp(self._known[term])
         one, other = (self.exp(self._known[part]) for part in term.args)
         return self.product([one, self.inverse(other)])
 
@@ -103,37 +99,46 @@ class Reals(Field):
         half = self.sigmoid(self.total([arg, arg]))
         return self.minus(self.total([half, half]), _ONE)
 
-    def softmax(self, term: NumberedTerm) -> Residue:
+    def softmax(self, term: Term) -> Residue:
         """The quotient that a place of Softmax is."""
-        powers = [self.power(one) for one in term.args]
-        assert isinstance(term.data, int)
-        return self.product([powers[term.data], self.inverse(self.total(powers))])
+        powers = list(map(self.power, term.args))
+        return self.product([powers[term.parts[1]], self.inverse(self.total(powers))])
 
     def where(self, args: Sequence[Residue]) -> Residue:
         """One of two operands, by a condition of 0 or 1."""
         return self.total([args[2], self.product([args[0], self.minus(args[1], args[2])])])
 
-    def cast(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
+    def cast(self, term: Term, args: Sequence[Residue]) -> Residue:
         """The same number, if only rounding changes it."""
-        kind = self._terms.all[term.args[0]].dtype
-        is_kept = term.dtype in FLOATS and kind in (*FLOATS, "bool")
-        return args[0] if is_kept else self._token((term.op, term.data, term.dtype), args)
+        _, (kind, how), dtype = operator(term)
+        is_kept = dtype in FLOATS and kind in (*FLOATS, "bool")
+        return args[0] if is_kept else self._token(("Cast", kind, how, dtype), args)
 
-    def pow(self, term: NumberedTerm, args: Sequence[Residue]) -> Residue:
+    def clip(self, args: Sequence[Residue], which: Sequence[bool]) -> Residue:
+        """The least of the largest of some."""
+        found, bounds = args[0], iter(args[1:])
+        for op, given in zip(("Max", "Min"), which, strict=True):
+            if given:
+                members = {found.key, next(bounds).key}
+                found = self._token((op, "float", sorted(members)), [])
+        return found
+
+    def pow(self, term: Term, args: Sequence[Residue]) -> Residue:
         """A product, if the exponent is a small whole number."""
-        exponent = term.args[1]
-        if self._terms.is_constant(exponent) and term.dtype in FLOATS:
-            times = float(self._terms.value(exponent))
+        exponent = self._terms.algebra.value(term.args[1])
+        if exponent is not None and operator(term)[2] in FLOATS:
+            times = float(exponent)
             if times in range(1, _MOST_FACTORS + 1):
                 return self.product([args[0]] * int(times))
-        return self._token((term.op, term.data, term.dtype), args)
+        return self._token(operator(term), args)
 
 
 #: Functions over the reals by the residues of their operands.
-_FUNCTIONS: dict[str, Callable[[Reals, NumberedTerm, Sequence[Residue]], Residue]] = {
+_FUNCTIONS: dict[str, Callable[[Reals, Term, Sequence[Residue]], Residue]] = {
     "Cast": Reals.cast,
+    "Clip": lambda reals, term, args: reals.clip(args, term.parts[1]),
     "Exp": lambda reals, term, args: reals.power(term.args[0]),
-    "Not": lambda reals, term, args: reals.minus(_ONE, args[0]),
+    "not": lambda reals, term, args: reals.minus(_ONE, args[0]),
     "Pow": Reals.pow,
     "Sigmoid": lambda reals, term, args: reals.sigmoid(args[0]),
     "Softmax": lambda reals, term, args: reals.softmax(term),
@@ -141,5 +146,5 @@ _FUNCTIONS: dict[str, Callable[[Reals, NumberedTerm, Sequence[Residue]], Residue
         "Log", reals.total([_ONE, reals.exp(args[0])])
     ),
     "Tanh": lambda reals, term, args: reals.tanh(args[0]),
-    "Where": lambda reals, term, args: reals.where(args),
+    "ite": lambda reals, term, args: reals.where(args),
 }

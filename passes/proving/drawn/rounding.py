@@ -12,12 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from itertools import chain
 
 import ml_dtypes
 
+from passes.proving.drawn.field import operator, parts_first
 from passes.proving.drawn.reals import FLOATS, Reals
-from passes.proving.drawn.symbols import NotShown, NumberedTerm, TermTable
+from passes.proving.terms.algebra import Algebra
+from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.term import Term, formula
 
 #: Roundings of a function; executors were measured to have fewer than 6 of float32.
 _UNITS = 8
@@ -55,36 +58,36 @@ class Rounding:
     """The spans of terms; what is not computed anew in the other model, an atom, has no error."""
 
     def __init__(
-        self, terms: TermTable, reals: Reals, ranges: Ranges, atoms: frozenset[int]
+        self, algebra: Algebra, reals: Reals, ranges: Ranges, atoms: frozenset[Term]
     ) -> None:
-        self._terms, self._reals, self._ranges, self._atoms = terms, reals, ranges, atoms
-        self._spans: dict[int, Span | str] = {}
+        self._algebra, self._reals, self._ranges, self._atoms = algebra, reals, ranges, atoms
+        self._spans: dict[Term, Span | str] = {}
         #: The interval of each value over the reals, from all terms that have it.
         self._known: dict[int, tuple[float, float]] = {}
 
-    def error(self, pairs: Sequence[tuple[int, int]]) -> float:
+    def error(self, pairs: Sequence[tuple[Term, Term]]) -> float:
         """A bound on the difference of all pairs of terms, which are equal over the reals.
 
         Raises:
-            NotShown: there is none.
+            NotProvable: there is none.
         """
-        below = self._terms.below([one for pair in pairs for one in pair])
+        below = parts_first(*chain(*pairs))
         for _ in range(2):  # a term may get from a later one what is known of its value
             for one in below:
                 self._spans[one] = self._span(one)
         try:
             errors = [self._arg(one).err + self._arg(other).err for one, other in pairs]
         except _Unbounded as error:
-            raise NotShown("rounding", str(error)) from error
+            raise NotProvable("rounding", str(error)) from error
         return max(errors) * (1 + _SLACK)
 
-    def _span(self, number: int) -> Span | str:
+    def _span(self, term: Term) -> Span | str:
         """The span of a term, as far as its value is known; why there is none."""
         try:
-            found = self._found(number)
-            if number in self._atoms:
+            found = self._found(term)
+            if term in self._atoms:
                 found = Span(found.lo - found.err, found.hi + found.err)
-            value, dtype = self._reals.value(number), self._terms.all[number].dtype
+            value, dtype = self._reals.value(term), operator(term)[2]
             lo, hi = found.lo - abs(found.lo) * _SLACK, found.hi + abs(found.hi) * _SLACK
             least, most = self._known.get(value, (lo, hi))
             self._known[value] = max(lo, least), min(hi, most)
@@ -92,80 +95,78 @@ class Rounding:
             if not found.most < (_Format(dtype).largest if "float" in dtype else math.inf):
                 raise OverflowError
         except OverflowError:
-            return f"{self._terms.written(number)} may overflow"
+            return f"{formula(term)} may overflow"
         except _Unbounded as error:
-            is_first = str(error) not in [
-                self._spans.get(one) for one in self._terms.all[number].args
-            ]
-            return f"{self._terms.written(number)}: {error}" if is_first else str(error)
+            is_first = str(error) not in map(self._spans.get, term.args)
+            return f"{formula(term)}: {error}" if is_first else str(error)
         return found
 
-    def _found(self, number: int) -> Span:
-        term, is_float = self._terms.all[number], "float" in self._terms.all[number].dtype
-        if self._terms.is_constant(number):
-            value = self._terms.value(number)
+    def _found(self, term: Term) -> Span:
+        op, data, dtype = operator(term)
+        is_float, value = "float" in dtype, self._algebra.value(term)
+        if value is not None:
             exact = 0.0 if isinstance(value, str) or value.dtype.kind == "c" else float(value)
             if not math.isfinite(exact):
                 raise _Unbounded("a constant is not finite")
             return Span(exact, exact)
-        if term.op == "input" and isinstance(term.data, tuple):
-            return Span(*self._ranges.get(term.data[0], USUAL if is_float else _limits(term.dtype)))
+        if op == "elem":
+            return Span(*self._ranges.get(data[1], USUAL if is_float else _limits(dtype)))
         if not is_float:
-            if number not in self._atoms and any(self._arg(one).err for one in term.args):
-                raise _Unbounded(f"{term.op} decides by rounded floats")
-            return Span(*_limits(term.dtype))
-        made = _Format(term.dtype)
-        if term.op in _FUNCTIONS and not term.data:
-            return _FUNCTIONS[term.op].of(self._arg(term.args[0]), made)
-        if term.op not in _RULES:
-            raise _Unbounded(f"{term.op} of floats is not bounded")
-        return _RULES[term.op](self, term, [self._arg(one) for one in term.args], made)
+            if term not in self._atoms and any(self._arg(one).err for one in term.args):
+                raise _Unbounded(f"{op} decides by rounded floats")
+            return Span(*_limits(dtype))
+        made = _Format(dtype)
+        if op in _FUNCTIONS and not data:
+            return _FUNCTIONS[op].of(self._arg(term.args[0]), made)
+        if op not in _RULES:
+            raise _Unbounded(f"{op} of floats is not bounded")
+        return _RULES[op](self, term, list(map(self._arg, term.args)), made)
 
-    def _arg(self, number: int) -> Span:
-        found = self._spans[number]
+    def _arg(self, term: Term) -> Span:
+        found = self._spans[term]
         if isinstance(found, str):
             raise _Unbounded(found)
         return found
 
-    def product(self, numbers: Sequence[int]) -> tuple[Span, bool]:
+    def product(self, factors: Sequence[Term]) -> tuple[Span, bool]:
         """The product of two terms before it is rounded, and whether it is: not if one of them is
         0 or a power of 2."""
-        one, other = map(self._arg, numbers)
+        one, other = map(self._arg, factors)
         lo, hi = _corners(lambda x, y: x * y, one, other)
-        if self._reals.value(numbers[0]) == self._reals.value(numbers[1]):
+        if self._reals.value(factors[0]) == self._reals.value(factors[1]):
             lo = max(lo, 0.0)
         err = one.most * other.err + other.most * one.err
-        constants = [float(self._terms.value(n)) for n in numbers if self._terms.is_constant(n)]
-        rounds = not any(math.frexp(value)[0] in (0.0, 0.5, -0.5) for value in constants)
+        values = filter(lambda value: value is not None, map(self._algebra.value, factors))
+        rounds = not any(math.frexp(float(value))[0] in (0.0, 0.5, -0.5) for value in values)
         return Span(lo, hi, err), rounds
 
-    def dot(self, numbers: Sequence[int], made: _Format) -> Span:
+    def dot(self, factors: Sequence[Term], made: _Format) -> Span:
         """The sum of products, of two terms each."""
-        pairs = zip(numbers[::2], numbers[1::2], strict=True)
+        pairs = zip(factors[::2], factors[1::2], strict=True)
         found = [part for pair in pairs if (part := self.product(pair))[0].most]
         rounds = any(rounds for _, rounds in found)
         return made.sum([one for one, _ in found], rounds).plus(2 * len(found) * made.tiny)
 
-    def difference(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
+    def difference(self, term: Term, args: Sequence[Span], made: _Format) -> Span:
         """A difference, which is not above 0 if the largest of some is subtracted from one."""
-        one, (_, other) = args[0], term.args
-        found, largest = made.total([one, _negative(args[1])]), self._terms.all[other]
-        is_below = largest.op in ("Max", "ReduceMax") and term.args[0] in largest.args
+        one, largest = term.args
+        found = made.sum([args[0], _negative(args[1])])
+        is_below = operator(largest)[0] in ("Max", "ReduceMax") and one in largest.args
         return Span(found.lo, min(found.hi, 0.0), found.err) if is_below else found
 
-    def cast(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
+    def cast(self, term: Term, args: Sequence[Span], made: _Format) -> Span:
         """A float, a whole number or a bool in another format."""
-        (one,), kind = args, self._terms.all[term.args[0]].dtype
+        (one,), (kind, _) = args, term.parts[1]
         if not kind.startswith(("int", "uint", "bool", *FLOATS)):
             raise _Unbounded(f"a Cast from {kind} is not bounded")
         wide = _Format(kind) if kind in FLOATS else None
         exact = one.most * made.unit <= 1 if wide is None else made.unit <= wide.unit
         return made.rounded(one, 0 if exact else 1)
 
-    def power(self, term: NumberedTerm, args: Sequence[Span], made: _Format) -> Span:
+    def power(self, term: Term, args: Sequence[Span], made: _Format) -> Span:
         """A power whose exponent is a constant: a small whole number, or a half."""
-        base, (_, exponent) = args[0], term.args
-        times = float(self._terms.value(exponent)) if self._terms.is_constant(exponent) else 0.0
+        base, exponent = args[0], self._algebra.value(term.args[1])
+        times = 0.0 if exponent is None else float(exponent)
         if times not in (0.5, *range(1, 17)):
             raise _Unbounded("the power is not bounded")
         if times == 0.5:
@@ -199,6 +200,7 @@ class _Format:
 
     def sum(self, parts: Sequence[Span], more: int = 0) -> Span:
         """The sum of parts in any order, and so many roundings of each part."""
+        parts = [one for one in parts if one.most]  # zeros are no roundings
         roundings = max(len(parts) - 1, 0) + more
         lo, hi, err, most = (
             math.fsum(getattr(one, name) for one in parts) for name in ("lo", "hi", "err", "most")
@@ -207,10 +209,6 @@ class _Format:
             raise OverflowError
         made = Span(lo, hi, err)
         return made.plus(self.gamma(roundings) * (made.most if roundings == 1 else most))
-
-    def total(self, args: Sequence[Span]) -> Span:
-        """The sum of operands; zeros are no roundings."""
-        return self.sum([one for one in args if one.most])
 
     def mean(self, args: Sequence[Span]) -> Span:
         """The mean of operands: their sum by their number, or times one over it."""
@@ -255,6 +253,13 @@ def _extreme(pick: Callable[..., float], args: Sequence[Span]) -> Span:
     if not args:
         raise _Unbounded("an extreme of nothing")
     return Span(pick(x.lo for x in args), pick(x.hi for x in args), max(x.err for x in args))
+
+
+def _clipped(args: Sequence[Span], which: Sequence[bool]) -> Span:
+    found, bounds = args[0], iter(args[1:])
+    for pick, given in zip((max, min), which, strict=True):
+        found = _extreme(pick, [found, next(bounds)]) if given else found
+    return found
 
 
 def _negative(one: Span) -> Span:
@@ -306,28 +311,29 @@ _FUNCTIONS = {
     "Sqrt": _Function(math.sqrt, lambda lo, hi: 0.5 / math.sqrt(lo), above=0.0, least=0.0),
     "Tanh": _Function(math.tanh, lambda lo, hi: 1.0),
 }
-_Rule = Callable[[Rounding, NumberedTerm, Sequence[Span], _Format], Span]
+_Rule = Callable[[Rounding, Term, Sequence[Span], _Format], Span]
 #: The span of what an operator makes of floats.
 _RULES: Mapping[str, _Rule] = {
     "Abs": lambda self, term, args, made: Span(
         max(args[0].lo, -args[0].hi, 0.0), max(-args[0].lo, args[0].hi), args[0].err
     ),
     "Cast": Rounding.cast,
+    "Clip": lambda self, term, args, made: _clipped(args, term.parts[1]),
     "Dot": lambda self, term, args, made: self.dot(term.args, made),
     "Mul": lambda self, term, args, made: made.rounded(*self.product(term.args)),
     "Neg": lambda self, term, args, made: _negative(args[0]),
     "Pow": Rounding.power,
     "ReduceSumSquare": lambda self, term, args, made: self.dot(
-        [one for number in term.args for one in (number, number)], made
+        [one for part in term.args for one in (part, part)], made
     ),
-    "Softmax": lambda self, term, args, made: made.softmax(cast(int, term.data), args),
+    "Softmax": lambda self, term, args, made: made.softmax(term.parts[1], args),
     "Sub": Rounding.difference,
-    "Where": lambda self, term, args, made: Span(
+    "ite": lambda self, term, args, made: Span(
         min(one.lo for one in args[1:]),
         max(one.hi for one in args[1:]),
         max(one.err for one in args[1:]),
     ),
-    **dict.fromkeys(("Add", "ReduceSum", "Sum"), lambda self, term, args, made: made.total(args)),
+    **dict.fromkeys(("Add", "ReduceSum", "Sum"), lambda self, term, args, made: made.sum(args)),
     **dict.fromkeys(("Mean", "ReduceMean"), lambda self, term, args, made: made.mean(args)),
     **dict.fromkeys(
         ("Cos", "Sin"),

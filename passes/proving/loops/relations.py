@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 from passes.proving.certificates.guide import Guide, Relation
-from passes.proving.families import COMMUTE
+from passes.proving.families import commutes
 from passes.proving.loops.closed_forms import unless_kept
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
@@ -317,7 +317,6 @@ class Relations:
 
     def _indices(self, function: Term, skipped: int, states: int) -> tuple[Term, ...]:
         """New variables for the indices that a step binds."""
-        assert isinstance(function.data, tuple)
         count = len(function.data) - skipped - states
         return tuple(self.algebra.lift(self.algebra.variable()) for _ in range(count))
 
@@ -362,8 +361,6 @@ class Relations:
     def _parts(self, left: Term, right: Term) -> bool:
         """Return whether two terms of one operator have parts that are alike."""
         if left.op == "lam":
-            assert isinstance(left.data, tuple)
-            assert isinstance(right.data, tuple)
             kinds = [[(one.op, one.data[2:]) for one in names] for names in (left.data, right.data)]
             if kinds[0] != kinds[1]:
                 return False
@@ -378,8 +375,8 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        commutes = left.op == "ew" and left.parts[0] in COMMUTE
-        if not commutes and left.op != "pair":  # the factors of a sum of products
+        in_any_order = left.op == "ew" and commutes(left.parts[0], left.parts[2])
+        if not in_any_order and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
 
@@ -391,8 +388,7 @@ def _read(term: Term) -> Term | None:
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:
-    assert isinstance(recurrence.data, tuple)
-    return recurrence.data
+    return recurrence.parts
 
 
 def _like(left: Term, right: Term) -> bool:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 
 from passes.operators import traits
-from passes.operators.comparisons import COMPARISONS, LOGIC, SWAPPED
+from passes.operators.comparisons import COMPARISONS, LOGIC
 from passes.operators.table import TRAITS
 from passes.proving.families import (
     ARITHMETIC,
@@ -17,7 +17,7 @@ from passes.proving.families import (
     cast_attributes,
 )
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
-from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, constant
 from passes.proving.terms.term import Term
 
@@ -130,26 +130,23 @@ def arithmetic(call: Application) -> list[Array]:
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
-    if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
-        return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
+    if dtype == INT64 and op in ("Max", "Min", "Div", "Mod"):
+        arrays = list(map(call.evaluator.whole_numbers, arrays))
+    if dtype == INT64 and op in ("Div", "Mod"):
+        return _divided(call, op, arrays)
     may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and all(
         "int" in one.dtype for one in arrays
     )
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
     if may_fail:
         raise call.cannot("operator", f"{op} of {dtype} is not modelled")
-    if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
-        attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
-        call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
+        call, arrays, dtype, lambda at: algebra.by_element(op, attributes, dtype, at, dtype)
     )
 
 
-def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
+def _divided(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     algebra = call.algebra
-    if op in ("Max", "Min"):
-        extreme = algebra.most if op == "Max" else algebra.least
-        return elementwise(call, arrays, INT64, lambda at: extreme(at[0], at[1]))
     positive = {}
     for name, array, lowest in (("value", arrays[0], 0), ("by", arrays[1], 1)):
         _variables, value = array.generic()
@@ -167,23 +164,9 @@ def comparison(call: Application) -> list[Array]:
     left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
     call.alike(left, right)
     algebra, op = call.algebra, call.op
-    if ">" in COMPARISONS[op]:
-        left, right, op = right, left, SWAPPED[op]
-
-    def element(at: list[Term]) -> Term:
-        whole = algebra.compared(op, left.dtype, at)
-        if whole is not None:
-            return whole
-        if left.dtype == BOOL:
-            return _alike(algebra, at)
-        return algebra.elementwise(op, left.dtype, BOOL, at)
-
-    return elementwise(call, [left, right], BOOL, element)
-
-
-def _alike(algebra: Algebra, at: list[Term]) -> Term:
-    """The condition that bools are equal."""
-    return algebra.any((algebra.all(at), algebra.all(map(algebra.negation, at))))
+    return elementwise(
+        call, [left, right], BOOL, lambda at: algebra.by_element(op, (), BOOL, at, left.dtype)
+    )
 
 
 @operator(*LOGIC)
@@ -192,13 +175,7 @@ def logic(call: Application) -> list[Array]:
     algebra, op, arrays = call.algebra, call.op, _given(call)
     if any(array.dtype != BOOL for array in arrays):
         raise call.cannot("type", f"an operand of {op} is no bool")
-
-    def element(at: list[Term]) -> Term:
-        if op in ("And", "Or"):
-            return algebra.all(at) if op == "And" else algebra.any(at)
-        return algebra.negation(at[0] if op == "Not" else _alike(algebra, at))
-
-    return elementwise(call, arrays, BOOL, element)
+    return elementwise(call, arrays, BOOL, lambda at: algebra.by_element(op, (), BOOL, at, BOOL))
 
 
 @operator("Where")
@@ -221,19 +198,9 @@ def cast(call: Application) -> list[Array]:
         raise call.cannot("operator", "a number that is read from a string is not modelled")
     algebra = call.algebra
     how = cast_attributes(dtype, call.attributes)
-
-    def element(value: Term) -> Term:
-        if dtype == x.dtype:
-            return value
-        if x.dtype == BOOL and dtype == INT64:
-            return algebra.ite(value, algebra.one, algebra.zero)
-        if x.dtype == INT64 and dtype == BOOL:
-            return algebra.negation(algebra.eq0(value))
-        return algebra.elementwise("Cast", (x.dtype, how), dtype, [value])
-
     if x.dtype == INT64 and dtype == BOOL:
         call.evaluator.whole_numbers(x)
-    return [x.like(lambda at: element(x.at(at)), dtype)]
+    return [x.like(lambda at: algebra.by_element("Cast", how, dtype, [x.at(at)], x.dtype), dtype)]
 
 
 @operator("Clip")
@@ -250,19 +217,10 @@ def clip(call: Application) -> list[Array]:
     which = tuple(bound is not None for bound in bounds)
     if x.dtype == INT64:
         call.alike(x, *given)
-        x, *_ = (call.evaluator.whole_numbers(one) for one in (x, *given))
-        low, high = bounds
+        x, *given = (call.evaluator.whole_numbers(one) for one in (x, *given))
 
-        def clipped(at: Indices) -> Term:
-            value = x.at(at)
-            value = value if low is None else algebra.most(value, low.at(()))
-            return value if high is None else algebra.least(value, high.at(()))
+    def clipped(at: Indices) -> Term:
+        operands = [x.at(at), *(bound.at(()) for bound in given)]
+        return algebra.by_element("Clip", which, x.dtype, operands, x.dtype)
 
-        return [x.like(clipped)]
-    return [
-        x.like(
-            lambda at: algebra.elementwise(
-                "Clip", which, x.dtype, [x.at(at), *(bound.at(()) for bound in given)]
-            )
-        )
-    ]
+    return [x.like(clipped)]

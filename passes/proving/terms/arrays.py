@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.term import Term
+from passes.verify.executor import Ended
 
 Indices = tuple[Term, ...]
 
 
-class NotProvable(Exception):
+class NotProvable(Ended):
     """The proof ends here, whether or not the models are equal; `code` tells why, `terms` are what
     is not shown."""
 

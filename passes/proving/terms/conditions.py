@@ -188,7 +188,6 @@ class Conditions(Numbers):
         counted = self._counts_none(parts)
         if counted is not None:
             return counted
-        assert isinstance(value.data, tuple)
         value = self.scaled(value, 1 if value.data[0] > 0 else -1)
         value = self.sum({m: many // common for m, many in polynomial(value).items()})
         signs = [self.is_not_negative(value), self.is_not_negative(self.scaled(value, -1))]

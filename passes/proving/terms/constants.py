@@ -42,8 +42,20 @@ class Constants(Conditions):
             return self.whole(int(item))
         if dtype == BOOL:
             return self.truth(bool(item))
-        bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
+        bits = repr(item) if isinstance(item, str) else np.asarray(item).tobytes().hex()
         return self.terms.make("const", (dtype, bits, str(item)))
+
+    def value(self, term: Term) -> Any:
+        """The value of a constant, None of another term; an int64 is one modulo 2^64."""
+        if term.op == "const":
+            dtype, bits, text = term.parts
+            if dtype in ("object", "string"):
+                return text
+            return np.frombuffer(bytes.fromhex(bits), dtype)[0]
+        if term.op in ("true", "false"):
+            return np.bool_(term is self.true)
+        known = self.number(term)
+        return None if known is None else np.array(known % (1 << 64), np.uint64).view(INT64)[()]
 
     def constant(self, value: npt.NDArray[Any]) -> str:
         """A name for a constant, to read it by."""
@@ -58,7 +70,6 @@ class Constants(Conditions):
             self._read[key] = self._part(self.constants[name], dtype, indices)
         made = self._read[key]
         if dtype == INT64 and made.op == "elem":
-            assert isinstance(made.data, tuple)
             own, value = self.sum({(made,): 1}), self.constants[made.data[1]]
             step = _step(value)
             if step is not None:  # other indices are never read: that is an obligation

@@ -104,7 +104,7 @@ class Extremes(Constants):
         if dtype not in SMALL:
             return None
         if element.op == "const":
-            return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
+            return self.whole(int(self.value(element)))
         op = element.parts[0] if element.op == "ew" else ""
         value = element.args[0] if op == "Cast" and element.args[0].op == "poly" else None
         if op in ("Add", "Sub", "Mul"):
@@ -141,7 +141,7 @@ class Extremes(Constants):
 
     def _before_cast(self, dtype: str, element: Term) -> Term | None:
         """The whole number of which an element is the float, maybe a rounded one."""
-        value = _float(element, dtype)
+        value = self.value(element)
         if value is None:
             return self._cast_from(element)
         return self.whole(int(value)) if value.is_integer() else None
@@ -170,7 +170,7 @@ class Extremes(Constants):
         """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
         order, and numbers of few bits."""
         for place, one in enumerate(args):
-            bound = _float(one, dtype) if dtype in EXACT_UP_TO else None
+            bound = self.value(one) if dtype in EXACT_UP_TO else None
             number = None if bound is None else self._cast_from(args[1 - place])
             if number is None or bound is None or not abs(bound) < EXACT_UP_TO[dtype] / 2:
                 continue
@@ -211,10 +211,3 @@ class Extremes(Constants):
         body = self.close([index], self.terms.make("ge0", None, (ahead,)))
         condition = self.terms.make("forall", None, (sizes[0], body))
         self._here.holds_for_each(condition)
-
-
-def _float(element: Term, dtype: str) -> float | None:
-    """The value of a constant."""
-    if element.op != "const":
-        return None
-    return float(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0])

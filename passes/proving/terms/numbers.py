@@ -214,7 +214,6 @@ class Numbers(ABC):
         for condition in self._here.alike:
             size, function = condition.args
             (body,) = function.args
-            assert isinstance(function.data, tuple)
             own = self.lift(function.data[0])
             if body.op != "ge0":
                 continue
@@ -282,7 +281,6 @@ class Numbers(ABC):
             return None
         if not value.args:
             return 0
-        assert isinstance(value.data, tuple)
         alone = len(value.args) == 1 and not value.args[0].args
         return int(value.data[0]) if alone else None
 

@@ -15,19 +15,20 @@ from typing import Any
 from zlib import crc32
 
 from passes.operators.comparisons import COMPARISONS
+from passes.verify.executor import Ended
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Term:
-    """An operator applied to terms.
+    """An operator applied to terms. It never changes; what is frozen takes twice as long to make.
 
-    `free` numbers the variables and placeholders in it that nothing binds, `height` is how deep
-    what it binds is nested, `order` sorts terms the same in every process, whatever the variables
-    are called.
+    `data` is hashable, `free` numbers the variables and placeholders in it that nothing binds,
+    `height` is how deep what it binds is nested, `order` sorts terms the same in every process,
+    whatever the variables are called.
     """
 
     op: str
-    data: Hashable
+    data: Any
     args: tuple[Term, ...]
     uid: int
     free: frozenset[int] = field(repr=False)
@@ -38,8 +39,8 @@ class Term:
     @property
     def parts(self) -> tuple[Any, ...]:
         """The data of a term that has several."""
-        assert isinstance(self.data, tuple)
-        return self.data
+        parts: tuple[Any, ...] = self.data
+        return parts
 
     def __str__(self) -> str:
         return formula(self)
@@ -49,7 +50,7 @@ class Term:
 LEAVES = {"var", "bv", "ph", "bp"}
 
 
-class OutOfTime(Exception):
+class OutOfTime(Ended):
     """The proof takes longer than it may, for the reason given if it would."""
 
 
@@ -57,10 +58,12 @@ class Interned:
     """Every term of a proof, by what it is made of."""
 
     def __init__(self) -> None:
-        self._terms: dict[tuple[str, Hashable, tuple[int, ...]], Term] = {}
+        self.all: list[Term] = []  # by uid
+        self._terms: dict[tuple[str, Hashable, tuple[Term, ...]], Term] = {}
+        self._kinds: dict[tuple[str, Hashable], int] = {}
         self._serial = 0
         self._made = 0  # also terms that there were, of which a proof may make very many
-        self.end = float("inf")
+        self.end = self.most = float("inf")
 
     def make(
         self,
@@ -72,37 +75,42 @@ class Interned:
         """The term of these parts, which is `shown` by the names that it got first.
 
         Raises:
-            OutOfTime: the proof takes too long.
+            OutOfTime: the proof takes too long, or too many terms.
         """
         self._made += 1
         if not self._made % 256 and monotonic() > self.end:
             raise OutOfTime
         args = tuple(args)
-        key = (op, data, tuple(arg.uid for arg in args))
+        key = op, data, args
         found = self._terms.get(key)
         if found is not None:
             return found
-        uid = len(self._terms)
-        free = (
-            frozenset((uid,)) if op in LEAVES else frozenset[int]().union(*(a.free for a in args))
-        )
-        known = op if op in LEAVES else f"{op}{data}"
-        order = crc32(" ".join([known, *(str(arg.order) for arg in args)]).encode())
-        height = max((a.height for a in args), default=0)
-        term = Term(op, data, args, uid, free, height, order, shown)
-        self._terms[key] = term
-        return term
+        is_leaf = op in LEAVES
+        free = frozenset((len(self.all),)) if is_leaf else _together([a.free for a in args])
+        kind = (op, None if is_leaf else data)
+        if kind not in self._kinds:
+            self._kinds[kind] = crc32((op if is_leaf else f"{op}{data}").encode())
+        order = crc32("".join([f" {arg.order}" for arg in args]).encode(), self._kinds[kind])
+        height = max([a.height for a in args], default=0)
+        return self._add(key, Term(op, data, args, len(self.all), free, height, order, shown))
 
     def lam(self, height: int, binds: Iterable[Term], body: Term) -> Term:
         """A function of the variables and placeholders `binds`, all of this height."""
         binds = tuple(binds)
-        key = ("lam", (height, tuple(one.uid for one in binds)), (body.uid,))
-        if key not in self._terms:
-            free = body.free - {one.uid for one in binds}
-            kinds = ",".join(f"{one.op}{one.data}" for one in binds)
-            order = crc32(f"lam {kinds} {body.order}".encode())
-            self._terms[key] = Term("lam", binds, (body,), len(self._terms), free, height, order)
-        return self._terms[key]
+        key = "lam", (height, binds), (body,)
+        if key in self._terms:
+            return self._terms[key]
+        free = body.free - {one.uid for one in binds}
+        kinds = ",".join(f"{one.op}{one.data}" for one in binds)
+        order = crc32(f"lam {kinds} {body.order}".encode())
+        return self._add(key, Term("lam", binds, (body,), len(self.all), free, height, order))
+
+    def _add(self, key: tuple[str, Hashable, tuple[Term, ...]], term: Term) -> Term:
+        if term.uid > self.most:
+            raise OutOfTime(f"more than {self.most} terms")
+        self._terms[key] = term
+        self.all.append(term)
+        return term
 
     def serial(self) -> int:
         """A number that names one thing."""
@@ -110,10 +118,16 @@ class Interned:
         return self._serial
 
 
-def subterms(term: Term) -> Iterator[Term]:
-    """Every term in a term once, from the left to the right."""
+def _together(some: Sequence[frozenset[int]]) -> frozenset[int]:
+    """All of some sets, few of which have members."""
+    found = [one for one in some if one]
+    return found[0].union(*found[1:]) if found else frozenset()
+
+
+def subterms(*terms: Term) -> Iterator[Term]:
+    """Every term in terms once, from the left to the right."""
     seen: set[int] = set()
-    pending = [term]
+    pending = [*reversed(terms)]
     while pending:
         one = pending.pop()
         if one.uid not in seen:
@@ -134,7 +148,6 @@ Sum = Mapping[tuple[Term, ...], int]
 
 def polynomial(term: Term) -> dict[tuple[Term, ...], int]:
     """The parts of a `poly`."""
-    assert isinstance(term.data, tuple)
     return {mono.args: factor for factor, mono in zip(term.data, term.args, strict=True)}
 
 
@@ -219,9 +232,9 @@ class Writer:
 
     def _bind(self, recurrence: Term, step: Term) -> None:
         """Name what a step binds: the number of the iteration, indices and states."""
-        states = _data(step)[-len(recurrence.shown) :]
+        states = step.data[-len(recurrence.shown) :]
         self._names.update(zip(states, recurrence.shown, strict=True))
-        self._now.add(_data(step)[0])
+        self._now.add(step.data[0])
 
     def _named(self, variable: Term) -> str:
         if variable not in self._names:
@@ -249,10 +262,10 @@ class Writer:
             case "dim":
                 return str(term.data), _ATOM
             case "elem":
-                kind, name, _ = _data(term)
+                kind, name, _ = term.data
                 return self._read(name if kind == "input" else "constant", term.args, depth)
             case "const":
-                return _literal(*_data(term)), _ATOM
+                return _literal(*term.data), _ATOM
             case "app":
                 return self._read(self._part(term.args[0], depth, _ATOM), term.args[1:], depth)
             case "st":
@@ -263,7 +276,7 @@ class Writer:
                 return self._opaque(term, depth)
             case "red":
                 *sizes, function = term.args
-                return f"{_data(term)[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
+                return f"{term.data[0]}({self._over(sizes, function, 'for', depth)})", _ATOM
             case "forall":
                 size, function = term.args
                 return self._over([size], function, "for every", depth), _LOOSE
@@ -313,7 +326,7 @@ class Writer:
         return f"{after}, {name} = {initial}, then {step}", _LOOSE
 
     def _operator(self, term: Term, depth: int) -> tuple[str, int]:
-        op, attributes, dtype = _data(term)
+        op, attributes, dtype, *_ = term.data
         if op in _INFIX and len(term.args) == 2:
             sign, level = _INFIX[op]
             left = self._part(term.args[0], depth, level)
@@ -327,7 +340,7 @@ class Writer:
         """An output of an operator as a whole, one of its sizes, or that it answers."""
         read = [n for n, one in enumerate(term.args) if one.op == "lam"]
         inputs = [term.args[n].args[0] for n in read]
-        inner = self._call(str(_data(term)[1]), inputs, depth)[0]
+        inner = self._call(str(term.data[1]), inputs, depth)[0]
         if term.op != "output":
             return f"{inner} {'answers' if term.op == 'answers' else 'has a size'}", _LOOSE
         return self._read(inner, term.args[max(read, default=-1) + 1 :], depth)
@@ -336,14 +349,14 @@ class Writer:
         """A function of indices below these sizes."""
         bounds = [
             f"{self._named(one)} < {self._part(size, depth, _SUM)}"
-            for one, size in zip(_data(function), sizes, strict=False)
+            for one, size in zip(function.data, sizes, strict=False)
         ]
         written = f" {word} {', '.join(bounds)}" if bounds else ""
         return f"{self._part(function, depth, _LOOSE)}{written}"
 
     def _trips(self, term: Term, depth: int) -> tuple[str, int]:
         limit, function = term.args
-        self._now.add(_data(function)[0])
+        self._now.add(function.data[0])
         most = "" if limit.op == "without" else f", at most {self._part(limit, depth, _SUM)}"
         return f"iterations while {self._part(function, depth, _COMPARISON)}{most}", _LOOSE
 
@@ -399,11 +412,6 @@ _SPELLED = {
 }
 
 
-def _data(term: Term) -> tuple[Any, ...]:
-    assert isinstance(term.data, tuple)
-    return term.data
-
-
 def _literal(dtype: str, _: str, text: str) -> str:
     """A constant; floats that are whole numbers with all of their digits."""
     value = float(text) if "float" in dtype else 0.5
@@ -426,13 +434,15 @@ def _rest(mono: tuple[Term, ...], parts: Sum) -> int:
 def _number(value: Term) -> int:
     """A constant of at least 1; else 0."""
     alone = len(value.args) == 1 and not value.args[0].args
-    return max(0, _data(value)[0]) if alone else 0
+    return max(0, value.data[0]) if alone else 0
 
 
 def _written(attributes: object) -> str:
     """Attributes, in short."""
     if isinstance(attributes, tuple):
-        pair = len(attributes) == 2 and str(attributes[0]).isidentifier()
+        pair = (
+            len(attributes) == 2 and isinstance(name := attributes[0], str) and name.isidentifier()
+        )
         return ("=" if pair else ", ").join(map(_written, attributes))
     text = str(attributes)
     return str(float.fromhex(text)) if text.lstrip("-").startswith("0x") else text
