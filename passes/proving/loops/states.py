@@ -37,22 +37,32 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
     found: dict[int, State] = {}
     generic = [array.generic() for array in one.states]
     index = algebra.lift(one.index)
-    changed = True
-    while changed:
-        changed = False
-        for number, (variables, step) in enumerate(generic):
-            if number in found:
-                continue
-            values = {one.placeholders[n]: before(state, index) for n, state in found.items()}
-            step = algebra.subst(step, values)
-            generic[number] = (variables, step)
-            closed = _closed(algebra, one, number, variables, step, initial[number])
-            if closed is not None:
-                found[number] = closed
-                changed = True
+
+    def close(generic: list[tuple[list[Term], Term]]) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for number, (variables, step) in enumerate(generic):
+                if number in found:
+                    continue
+                values = {one.placeholders[n]: before(state, index) for n, state in found.items()}
+                step = algebra.subst(step, values)
+                generic[number] = (variables, step)
+                closed = _closed(algebra, one, number, variables, step, initial[number])
+                if closed is not None:
+                    found[number] = closed
+                    changed = True
+
+    close(generic)
+    # what no other state reads may be made of recurrences, as rows that are appended
     open_ = [number for number in range(len(generic)) if number not in found]
-    for number in open_:
+    read = {other for number in open_ for other in _members(one, number, generic)[1:]}
+    for number in filter(read.__contains__, open_):
         found[number] = _recurrence(algebra, one, number, generic, initial)
+    close([*generic])
+    for number in open_:
+        if number not in found:
+            found[number] = _recurrence(algebra, one, number, generic, initial)
     return [found[number] for number in range(len(generic))]
 
 
