@@ -38,6 +38,7 @@ from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
     Array,
     NotProvable,
+    Stacked,
     Unranked,
     constant,
     parameter,
@@ -162,6 +163,10 @@ class Application:
         return None if given is None else given.numbers()
 
 
+#: Operators whose entries read sequences.
+_READ_SEQUENCES = frozenset(
+    ["ConcatFromSequence", "Loop", "SequenceAt", "SequenceInsert", "SequenceLength"]
+)
 Operator = Callable[[Application], "list[Array]"]
 #: The entry of the operators that have none of their own.
 OPAQUE = "opaque"
@@ -432,7 +437,7 @@ class SymbolicEvaluator:
 
     def _symbol(self, name: str, value: Array) -> Array:
         """Any floats of these sizes in place of a value that both models make alike."""
-        if name not in self.calls.symbols or isinstance(value, Unranked):
+        if name not in self.calls.symbols or isinstance(value, Unranked | Stacked):
             return value
         if "float" not in value.dtype:
             return value
@@ -442,7 +447,10 @@ class SymbolicEvaluator:
         """The outputs of a node; where its operator cannot be evaluated on these inputs, they are
         functions of which nothing is known."""
         handler, depth, vacuous = _TABLE.get(call.op), len(self.path), self.is_vacuous
-        if handler is None:
+        if call.op == "Identity":
+            return [call.array(0)]
+        sequences = any(isinstance(one, Stacked) for one in call.inputs)
+        if handler is None or (sequences and call.op not in _READ_SEQUENCES):
             return _TABLE[OPAQUE](call)
         try:
             return handler(call)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-import ml_dtypes
-import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
@@ -23,7 +21,7 @@ from passes.proving.symbolic_evaluator import (
     operator,
 )
 from passes.proving.terms.algebra import BOOL, INT64, Algebra
-from passes.proving.terms.arrays import Array, Indices, NotProvable
+from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term, polynomial
 from passes.types.value_types import dims_of
@@ -70,7 +68,7 @@ def branches(call: Application) -> list[Array]:
             evaluator.require(algebra.any((algebra.negation(holds), one)), why)
     made = []
     for left, right in zip(*sides, strict=True):
-        if left.rank != right.rank or left.dtype != right.dtype:
+        if left.rank != right.rank or left.kind != right.kind:
             raise evaluator.cannot("branch", "the branches differ in rank or type")
         for sizes in zip(left.shape, right.shape, strict=True):
             if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
@@ -210,7 +208,7 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
         evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
-        zero = algebra.literal(array.dtype, _zero(array.dtype))
+        zero = algebra.null(array.dtype)
         # the time is not bounded by the length: what is beyond is read, too
         variables = [algebra.variable(size) for size in shape]
         term = array.at([algebra.lift(one) for one in variables])
@@ -234,12 +232,6 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     return [*finals, *rows]
 
 
-def _zero(dtype: str) -> object:
-    if dtype == "string":
-        return ""
-    return np.zeros((), getattr(ml_dtypes, dtype, dtype))[()]
-
-
 def run(
     call: Application,
     form: LoopForm,
@@ -258,7 +250,7 @@ def run(
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
-    at = algebra.lift(one.index)
+    at, initial = algebra.lift(one.index), one.initial
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
     states = solved(algebra, one, sized)
 
@@ -310,6 +302,8 @@ def _collected(
 ) -> Array:
     """Rows of all iterations, along the first axis."""
     algebra = array.algebra
+    if isinstance(array, Stacked):
+        raise NotProvable("type", "a row that is collected is no tensor")
     inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if any(size.free & inner for size in array.shape):
         raise NotProvable("shape", "the sizes of rows depend on the iteration")
@@ -362,6 +356,12 @@ def _iteration(
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
+            inner_names = {index.uid, *(one.uid for one in placeholders)}
+            initial = [_sized(*one, inner_names) for one in zip(initial, states, strict=True)]
+            growth = [
+                (*by, *(algebra.zero,) * (array.rank - len(by)))
+                for by, array in zip(growth, initial, strict=True)
+            ]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
@@ -381,7 +381,7 @@ def _iteration(
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
-    return Iteration(index, placeholders, states, collected, condition, required, growth)
+    return Iteration(index, placeholders, initial, states, collected, condition, required, growth)
 
 
 def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) -> None:
@@ -414,19 +414,37 @@ def _more(before: Array, after: Array) -> tuple[Term, ...]:
     return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
 
 
+def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
+    """A state before the first iteration: an empty sequence has elements of the sizes of those that
+    are inserted."""
+    empty = isinstance(initial, Stacked) and initial.shape == (initial.algebra.zero,)
+    if (
+        not empty
+        or not isinstance(after, Stacked)
+        or any(one.free & inner for one in after.shape[1:])
+    ):
+        return initial
+    return Stacked(
+        initial.algebra,
+        initial.dtype,
+        (*initial.shape, *after.shape[1:]),
+        lambda _: initial.at(initial.shape),
+    )
+
+
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
     """A state with the sizes that it has after some iterations."""
     algebra = array.algebra
     added = [algebra.mul(by, iterations) for by in growth]
     sizes = tuple(map(algebra.add, array.shape, added))
-    return Array(algebra, array.dtype, sizes, array.at)
+    return type(array)(algebra, array.dtype, sizes, array.at)
 
 
 def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
     """Study paths apart on which a state has the sizes that it should have, and on which not; a
     Scan fails there."""
     algebra = evaluator.algebra
-    if before.rank != after.rank or before.dtype != after.dtype:
+    if before.rank != after.rank or before.kind != after.kind:
         raise NotProvable("state", f"{name!r} changes its type or rank")
     for sizes in zip(before.shape, after.shape, strict=True):
         equal = algebra.eq0(algebra.sub(*sizes))
@@ -460,9 +478,17 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Symbolic
         if limit is None:
             raise evaluator.cannot("condition", "nothing ends the loop")
         return limit
-    closed = _counted(condition, index, evaluator)
-    if closed is not None:
-        return closed if limit is None else algebra.least(closed, limit)
+    # the conditions that count bound the iterations, the others may end them before
+    others = []
+    for part in condition.args if condition.op == "and" else (condition,):
+        closed = _counted(part, index, evaluator)
+        if closed is None:
+            others.append(part)
+        else:
+            limit = closed if limit is None else algebra.least(closed, limit)
+    if not others:
+        return limit
+    condition = algebra.all(others)
     count = None if limit is None else algebra.number(limit)
     if count is not None and count <= _FEW_TRIPS:
         for number in range(count - 1):

@@ -17,10 +17,12 @@ from passes.proving.terms.term import Term, atom_of, subterms
 @dataclass(frozen=True)
 class Iteration:
     """The results of one iteration on placeholders: `index` is its number, `condition` whether
-    another one follows, `growth` by how much the sizes of each state grow."""
+    another one follows, `initial` are the states before the first one, `growth` is by how much the
+    sizes of each state grow."""
 
     index: Term
     placeholders: list[Term]
+    initial: Sequence[Array]
     states: list[Array]
     collected: list[Array]
     condition: Term
@@ -80,7 +82,7 @@ def _closed(
     own = whole.own
     if step is own:
         return lambda _, indices: initial.at(indices)
-    appended = _appended(algebra, one, number, variables, step, own, initial)
+    appended = _appended(algebra, one, number, variables, step, own)
     if appended is not None:
         return appended
     if not step.free & {placeholder.uid for placeholder in one.placeholders}:
@@ -123,10 +125,9 @@ def _appended(
     variables: list[Term],
     step: Term,
     own: Term,
-    initial: Array,
 ) -> State | None:
     """A state to which every iteration appends rows that it makes of no state."""
-    inner = {placeholder.uid for placeholder in one.placeholders}
+    inner, initial = {placeholder.uid for placeholder in one.placeholders}, one.initial[number]
     for axis, by in enumerate(one.growth[number]):
         old, body = initial.shape[axis], atom_of(step)
         if not by.args or body.op != "ite":

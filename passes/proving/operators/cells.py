@@ -297,7 +297,7 @@ def _run(
 
     steps = [initials[n].like(kept(n)) for n in range(len(starts))]
     growth: list[tuple[Term, ...]] = [(algebra.zero, algebra.zero)] * len(starts)
-    one_step = Iteration(index, placeholders, steps, [], algebra.true, [], growth)
+    one_step = Iteration(index, placeholders, initials, steps, [], algebra.true, [], growth)
     found = solved(algebra, one_step, initials)
     plain = initials[0].like(lambda at: made(0, at))
     variables, term = plain.generic()

@@ -17,7 +17,7 @@ from passes.ir.places import holds_graphs
 from passes.ir.scope import all_names, owners, walk_model
 from passes.proving.assumptions import STEPS
 from passes.proving.symbolic_evaluator import Application, Values
-from passes.proving.terms.arrays import Array, NotProvable, Unranked
+from passes.proving.terms.arrays import Array, NotProvable, Stacked, Unranked
 from passes.rule import Refused, Site
 
 
@@ -57,7 +57,7 @@ def _alone(call: Application) -> Model:
     """A model of the node alone."""
     inputs: dict[str, ValueInfoProto] = {}
     for name, array in zip(call.node.input, call.inputs, strict=True):
-        if isinstance(array, Unranked):
+        if isinstance(array, Unranked | Stacked):
             inputs[name] = helper.make_empty_tensor_value_info(name)
         elif array is not None:
             element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))

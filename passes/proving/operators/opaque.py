@@ -17,7 +17,7 @@ from passes.proving.operators.newest import in_newest_version
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
 from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator
 from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.arrays import Array, Indices, NotProvable, Unranked
+from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked, Unranked
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -80,7 +80,7 @@ def _whole(array: Array) -> list[Term]:
     """The element type, the sizes and the elements of an input."""
     if isinstance(array, Unranked):
         return [array.term]
-    kind = array.algebra.terms.make("kind", (array.dtype, array.rank))
+    kind = array.algebra.terms.make("kind", (*array.kind, array.rank))
     return [kind, *array.shape, array.algebra.close(*array.generic())]
 
 
@@ -116,7 +116,7 @@ def _inferred(call: Application) -> dict[str, tuple[str, int]]:
     for name, array in zip(node.input, call.inputs, strict=True):
         if array is None:
             continue
-        if isinstance(array, Unranked):
+        if isinstance(array, Unranked | Stacked):
             return {}
         element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
         sizes = [call.algebra.number(size) for size in array.shape]

@@ -107,11 +107,15 @@ def arg(call: Application) -> list[Array]:
 
 
 def dot(
-    call: Application, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]
+    call: Application,
+    dtype: str,
+    size: Term,
+    pair: Callable[[Term], tuple[Term, Term]],
+    name: str = "dot",
 ) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
-    return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
+    return _reduced(call, (name, dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
 
 
 @operator("CumSum")
@@ -167,3 +171,31 @@ def rows(call: Application) -> list[Array]:
         return algebra.terms.make("row", x.dtype, (row, indices[axis]))
 
     return [x.like(get)]
+
+
+@operator("TopK")
+def top(call: Application) -> list[Array]:
+    """The largest elements of a row and their indices, by their place among them."""
+    x, algebra, sizes = call.array(0), call.algebra, met_contract(call).sizes or []
+    if not call.attributes.get("sorted", 1):
+        raise call.cannot("operator", "the order of a TopK is left open")
+    shape = tuple(term(call, one) for one in sizes)
+    axis = call.axis(call.attributes["axis"], x.rank)
+    count = shape[axis]
+    call.evaluator.given(algebra.ge0(count), "the number of elements is not negative")
+    call.evaluator.assumed.add(ROWS)
+    largest = call.attributes.get("largest", 1)
+
+    def array(dtype: str) -> Array:
+        def get(at: Indices) -> Term:
+            row = _reduced(
+                call,
+                ("TopK", bool(largest), x.dtype),
+                [x.shape[axis]],
+                lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
+            )
+            return algebra.opaque(dtype, "row", ("TopK", dtype), (row, at[axis], count))
+
+        return Array(algebra, dtype, shape, get)
+
+    return [array(x.dtype), array(INT64)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -284,8 +285,9 @@ class Algebra(Extremes):
                 lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
-            return None
-        exact = EXACT_OPERATORS.get(op)
+            exact = partial(np.asarray, dtype=dtype) if {dtype, source} <= _EXACT else None
+        else:
+            exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
         values, read = [], set()

@@ -9,6 +9,7 @@ from itertools import permutations
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +45,11 @@ class Constants(Conditions):
             return self.truth(bool(item))
         bits = repr(item) if dtype == "string" else np.asarray(item).tobytes().hex()
         return self.terms.make("const", (dtype, bits, str(item)))
+
+    def null(self, dtype: str) -> Term:
+        """The zero of an element type, or the empty string."""
+        kind = getattr(ml_dtypes, dtype, dtype)
+        return self.literal(dtype, "" if dtype == "string" else np.zeros((), kind)[()])
 
     def constant(self, value: npt.NDArray[Any]) -> str:
         """A name for a constant, to read it by."""
