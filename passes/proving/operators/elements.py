@@ -128,8 +128,13 @@ def _dot(call: Application, source: Dot, dtype: str, shape: Indices) -> Element:
     call.evaluator.assumed.add(ROWS)
     algebra, size = call.algebra, term(call, source.size)
     # zeros of an Einsum that sums one product have other signs than those of that product
-    several = call.op != "Einsum" or algebra.is_positive(algebra.sub(size, algebra.one))
-    name = "dot" if several else "Einsum"
+    several = algebra.ge0(algebra.sub(size, algebra.whole(2)))
+    alone = call.op == "Einsum" and (
+        not algebra.proves(several)
+        if several.free
+        else not call.evaluator.decide(several, "two products are summed at least")
+    )
+    name = "Einsum" if alone else "dot"
     left, right = (_element(call, one, dtype, shape) for one in (source.left, source.right))
     return lambda at: dot(call, dtype, size, lambda k: (left((*at, k)), right((*at, k))), name)
 

@@ -80,7 +80,8 @@ def _whole(array: Array) -> list[Term]:
     """The element type, the sizes and the elements of an input."""
     if isinstance(array, Unranked):
         return [array.term]
-    kind = array.algebra.terms.make("kind", (*array.kind, array.rank))
+    name = "kind of a sequence" if isinstance(array, Stacked) else "kind"
+    kind = array.algebra.terms.make(name, (array.dtype, array.rank))
     return [kind, *array.shape, array.algebra.close(*array.generic())]
 
 

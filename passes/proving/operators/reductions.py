@@ -186,7 +186,7 @@ def top(call: Application) -> list[Array]:
     call.evaluator.assumed.add(ROWS)
     largest = call.attributes.get("largest", 1)
 
-    def array(dtype: str) -> Array:
+    def array(output: int, dtype: str) -> Array:
         def get(at: Indices) -> Term:
             row = _reduced(
                 call,
@@ -194,8 +194,8 @@ def top(call: Application) -> list[Array]:
                 [x.shape[axis]],
                 lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
             )
-            return algebra.opaque(dtype, "row", ("TopK", dtype), (row, at[axis], count))
+            return algebra.opaque(dtype, "row", (output, dtype), (row, at[axis], count))
 
         return Array(algebra, dtype, shape, get)
 
-    return [array(x.dtype), array(INT64)]
+    return [array(0, x.dtype), array(1, INT64)]
