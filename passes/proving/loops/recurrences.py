@@ -356,6 +356,8 @@ def _iteration(
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
+            if limit is algebra.zero and form.kind is Kind.LOOP:
+                states = begins  # no iteration changes their sizes
             inner_names = {index.uid, *(one.uid for one in placeholders)}
             initial = [_sized(*one, inner_names) for one in zip(initial, states, strict=True)]
             growth = [
