@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import starmap, zip_longest
 
 from onnx import GraphProto
 
@@ -348,7 +349,7 @@ def _iteration(
         )
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
-    growth = [(algebra.zero,) * array.rank for array in initial]
+    growth: list[tuple[Term, ...]] = [()] * len(initial)
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
         for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
@@ -358,12 +359,8 @@ def _iteration(
             states = [inner[one.body_output] for one in form.carried]
             if limit is algebra.zero and form.kind is Kind.LOOP:
                 states = begins  # no iteration changes their sizes
-            inner_names = {index.uid, *(one.uid for one in placeholders)}
-            initial = [_sized(*one, inner_names) for one in zip(initial, states, strict=True)]
-            growth = [
-                (*by, *(algebra.zero,) * (array.rank - len(by)))
-                for by, array in zip(growth, initial, strict=True)
-            ]
+            bound = {index.uid, *(one.uid for one in placeholders)}
+            initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
@@ -375,7 +372,7 @@ def _iteration(
                     _kept(evaluator, form.kind, before, after, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
-        growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
+        growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
     evaluator.is_vacuous = vacuous
@@ -416,6 +413,11 @@ def _more(before: Array, after: Array) -> tuple[Term, ...]:
     return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
 
 
+def _sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
+    """The sums of terms at equal places; where one list ends, nothing is added."""
+    return tuple(starmap(algebra.add, zip_longest(*terms, fillvalue=algebra.zero)))
+
+
 def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
     """A state before the first iteration: an empty sequence has elements of the sizes of those that
     are inserted."""
@@ -437,8 +439,7 @@ def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
     """A state with the sizes that it has after some iterations."""
     algebra = array.algebra
-    added = [algebra.mul(by, iterations) for by in growth]
-    sizes = tuple(map(algebra.add, array.shape, added))
+    sizes = _sums(algebra, array.shape, [algebra.mul(by, iterations) for by in growth])
     return type(array)(algebra, array.dtype, sizes, array.at)
 
 
@@ -488,7 +489,7 @@ def _trips(condition: Term, index: Term, limit: Term | None, evaluator: Symbolic
             others.append(part)
         else:
             limit = closed if limit is None else algebra.least(closed, limit)
-    if not others:
+    if limit is not None and not others:
         return limit
     condition = algebra.all(others)
     count = None if limit is None else algebra.number(limit)

@@ -158,19 +158,20 @@ def rows(call: Application) -> list[Array]:
     block = call.opset < traits_of(call.node).along_axis
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
         raise call.cannot("operator", f"{op} of several axes at once is not modelled")
+    row = _row(call, (op, call.attributes.get("p"), x.dtype), axis)
+    return [x.like(lambda at: algebra.terms.make("row", x.dtype, (row(at), at[axis])))]
+
+
+def _row(call: Application, data: tuple[object, ...], axis: int) -> Callable[[Indices], Term]:
+    """A function of the row of an operand in which an element of the output is located."""
+    x = call.array(0)
     call.evaluator.assumed.add(ROWS)
-    data = (op, call.attributes.get("p"), x.dtype)
-
-    def get(indices: Sequence[Term]) -> Term:
-        row = _reduced(
-            call,
-            data,
-            [x.shape[axis]],
-            lambda inner: x.at([*indices[:axis], inner[0], *indices[axis + 1 :]]),
-        )
-        return algebra.terms.make("row", x.dtype, (row, indices[axis]))
-
-    return [x.like(get)]
+    return lambda at: _reduced(
+        call,
+        data,
+        [x.shape[axis]],
+        lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
+    )
 
 
 @operator("TopK")
@@ -183,18 +184,11 @@ def top(call: Application) -> list[Array]:
     axis = call.axis(call.attributes["axis"], x.rank)
     count = shape[axis]
     call.evaluator.given(algebra.ge0(count), "the number of elements is not negative")
-    call.evaluator.assumed.add(ROWS)
-    largest = call.attributes.get("largest", 1)
+    row = _row(call, ("TopK", bool(call.attributes.get("largest", 1)), x.dtype), axis)
 
     def array(output: int, dtype: str) -> Array:
         def get(at: Indices) -> Term:
-            row = _reduced(
-                call,
-                ("TopK", bool(largest), x.dtype),
-                [x.shape[axis]],
-                lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
-            )
-            return algebra.opaque(dtype, "row", (output, dtype), (row, at[axis], count))
+            return algebra.opaque(dtype, "row", (output, dtype), (row(at), at[axis], count))
 
         return Array(algebra, dtype, shape, get)
 

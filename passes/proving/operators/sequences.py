@@ -13,11 +13,17 @@ from passes.proving.terms.arrays import Array, Indices, Stacked
 from passes.proving.terms.term import Term
 
 
-def _stacked(call: Application) -> Stacked:
-    """The sequence that an operator reads. Raises NotProvable for one of other elements."""
-    found = call.array(0)
+def _stacked(call: Application, *, some: bool = False) -> Stacked:
+    """The sequence that an operator reads, which has to have elements if it needs `some`. Raises
+    NotProvable for one of unlike elements."""
+    found, algebra = call.array(0), call.algebra
     if not isinstance(found, Stacked):
         raise call.cannot("operator", f"{call.op} of such a sequence is not modelled")
+    if some:
+        least = algebra.ge0(algebra.sub(found.shape[0], algebra.one))
+        call.evaluator.require(least, "the sequence has elements")
+    if some and found.shape[0] is algebra.zero:
+        raise call.cannot("shape", f"{call.op} reads an empty sequence")
     return found
 
 
@@ -75,11 +81,10 @@ def length(call: Application) -> list[Array]:
 @operator("SequenceAt")
 def at_place(call: Application) -> list[Array]:
     """One element; a negative place counts from the end."""
-    sequence = _stacked(call)
+    sequence = _stacked(call, some=True)
     if call.array(1).rank:
         raise call.cannot("shape", "a place in a sequence is no scalar")
     place = computed(call, Place([Item(1), sequence.shape[0]]))(())
-    _see_elements(call, sequence)
     return [
         Array(
             call.algebra, sequence.dtype, sequence.shape[1:], lambda at: sequence.at((place, *at))
@@ -107,11 +112,8 @@ def split(call: Application) -> list[Array]:
 @operator("ConcatFromSequence")
 def concatenated(call: Application) -> list[Array]:
     """All elements, one after the other along an axis or along a new one."""
-    sequence, algebra = _stacked(call), call.algebra
+    sequence, algebra = _stacked(call, some=True), call.algebra
     count, *sizes = sequence.shape
-    some = algebra.ge0(algebra.sub(count, algebra.one))
-    call.evaluator.require(some, "the sequence has elements")
-    _see_elements(call, sequence)
     new = bool(call.attributes["new_axis"])
     axis = call.axis(call.attributes["axis"], len(sizes) + new)
 
@@ -124,9 +126,3 @@ def concatenated(call: Application) -> list[Array]:
         return [made]
     joined = (*sizes[:axis], algebra.mul(count, sizes[axis]), *sizes[axis + 1 :])
     return [reshaped(call, made, joined)]
-
-
-def _see_elements(call: Application, sequence: Stacked) -> None:
-    """See that the elements have sizes. Raises NotProvable for those of an empty sequence."""
-    if sequence.shape[0] is call.algebra.zero:
-        raise call.cannot("shape", f"{call.op} reads an empty sequence")

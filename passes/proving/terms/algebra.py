@@ -285,7 +285,8 @@ class Algebra(Extremes):
                 lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
-            exact = partial(np.asarray, dtype=dtype) if {dtype, source} <= _EXACT else None
+            floats = {dtype, source} <= _EXACT
+            exact: Callable[..., Any] | None = partial(np.asarray, dtype=dtype) if floats else None
         else:
             exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
