@@ -281,8 +281,8 @@ class Prove(Executing, Binding, Reporting, Standalone):
 class CheckCertificate(Reporting, Standalone):
     """Prove that a model answers as another one does, by a certificate and without searches.
 
-    Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a decision, a
-    relation between loops, or the version; 1 if it is no certificate.
+    Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a relation
+    between loops, or the version; 1 if it is no certificate.
     """
 
     before: Source = argument("The original.")

@@ -214,6 +214,7 @@ def _one_hot(given: Operands) -> Contract:
         Need(given.sizes(2, 1)[0], "equal", 2, why="there are two values", sure=False),
         Need(item, "least", Product([-1, depth]), why="an index is in range", sure=False),
         Need(depth, "least", Sum([item, 1]), why="an index is in range", sure=False),
+        Need(depth, "least", 1, why="the depth is not 0", sure=False),
     ]
     made: Source = Read(2, [0])
     for off in (less(at[axis], item), less(at[axis], Sum([item, depth]))):
@@ -239,7 +240,7 @@ def _pad(given: Operands) -> Contract:
         made = _in_axis(at[axis], x[axis], made, fill)
         known = [end if isinstance(end, int) else 0 for end in ends]
         least = max(known) + 1 if mode == "reflect" else -sum(min(end, 0) for end in known)
-        needs.append(Need(x[axis], "least", least, why="its end is not cut off"))
+        needs.append(Need(x[axis], "least", least, why="its end is not cut off", sure=False))
     elements = [made] if mode == "constant" else []
     return Contract(sizes, needs, elements=elements, agreed=agreed)
 

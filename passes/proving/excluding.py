@@ -26,10 +26,11 @@ class Excluded:
         which little is lost."""
         algebra.forget()  # else what is known is not written
         found = [one if holds else algebra.negation(one) for one, holds in decisions]
-        for bounds, values in ((self.most, _above), (self.least, _below)):
-            known = next(filter(None, map(values, found)), None)
+        for bounds, values, tighter in ((self.most, _above, min), (self.least, _below, max)):
+            known = next(filter(None, map(values, found)), {})
+            for one, bound in known.items():
+                bounds[one] = tighter(bound, bounds.get(one, bound))
             if known:
-                bounds |= known
                 return True
         return False
 

@@ -60,6 +60,9 @@ class Pair:
                 foreign = set(output_names(graph)) - defined(graph)
                 if foreign:
                     wrong = wrong or f"a body returns {min(foreign)!r} of outside"
+        for place in walk_model(after.proto):
+            if {one.i for one in place.node.attribute if one.name == "keepdims"} - {0, 1}:
+                wrong = wrong or "executors differ in what a keepdims besides 0 and 1 means"
         if wrong:
             raise NoPair("not-provable", "model", f"the new model is not valid: {wrong}")
         return cls(before, after, promises)

@@ -18,7 +18,7 @@ from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
 from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
-from passes.proving.certificates.guide import Choices, DoesNotHold, End, Following, Guide
+from passes.proving.certificates.guide import Choices, DoesNotHold, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Relations
@@ -112,7 +112,7 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
         if manner.written_out and found is not None and _both_iterate(found):
             continue
         algebra = Algebra(manner)
-        guide = Following(algebra, stated=stated.cases) if stated else Guide(algebra)
+        guide = Guide(algebra, stated.relations if stated else None)
         until = end - budget * _REST if manner.symbols else end
         tried = _guided(guide, pair, until, budget, calls)
         narrower = (found and found.narrower) or tried.narrower
@@ -174,17 +174,13 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
         try:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
-            guide.enter(decisions)
             algebra.start((*promised, *excluded.conditions(algebra), *decisions))
             made, non_empty = calls.empty(manner.symbols), promises.non_empty
             old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
-            ending = _path(guide, old, pair, ended)
-            guide.end(ending)
-            answers |= ending == "equal"
-        except Contradiction:
-            guide.end("impossible")
+            answers |= _path(guide, old, pair, ended)
+        except Contradiction:  # nothing is like that
+            continue
         except Fork as fork:
-            guide.end("divided", fork.condition, certain=fork.certain)
             pending.append((*decisions, (fork.condition, True)))
             if fork.certain:
                 certain.add(fork.condition)
@@ -217,7 +213,7 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
     if first is not None:
         return replace(first, narrower=proof)
-    return Attempt(proof, choices=Choices(manner, guide.cases), answers=answers)
+    return Attempt(proof, choices=Choices(manner, guide.relations), answers=answers)
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -262,8 +258,8 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> End:
-    """Prove it on one path, and tell how that ends.
+def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bool:
+    """Prove it on one path; return whether the original answers there.
 
     `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
 
@@ -275,7 +271,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
     try:
         left = outputs_of(old, pair)
     except Fails:
-        return "original-fails"
+        return False
     new = ended.evaluator = old.after(pair.after, partial(_is_same, guide))
     try:
         right = outputs_of(new, pair)
@@ -288,7 +284,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> En
             _same(guide, value.name, one, other)
         except NotProvable as error:  # an output of unknown sizes
             raise next(iter(old.obstacles), error) from None
-    return "equal"
+    return True
 
 
 def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
@@ -362,8 +358,6 @@ def _equal(
         return
     cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
     if cut is not None:
-        by = algebra.lift(cut[0]), algebra.whole(cut[1])
-        guide.split(name, by, variables)
         for part in algebra.parts(*cut):
             old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
             here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
@@ -377,7 +371,6 @@ def _equal(
         indices = ", ".join(formula(one, variables) for one in variables)
         output = f"{name!r}[{indices}]" if indices else repr(name)
         raise _unlike("element", output, left, right, variables, cases)
-    guide.split(name, [condition], variables)
     for one in (condition, algebra.negation(condition)):
         with algebra.assuming(one) as possible:
             if possible:

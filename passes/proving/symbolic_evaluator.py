@@ -437,7 +437,9 @@ class SymbolicEvaluator:
 
     def _symbol(self, name: str, value: Array) -> Array:
         """Any floats of these sizes in place of a value that both models make alike."""
-        if name not in self.calls.symbols or isinstance(value, Unranked | Stacked):
+        if name not in self.calls.symbols or len(self.path) > 1:
+            return value  # a branch or a function may have values of this name
+        if isinstance(value, Unranked | Stacked):
             return value
         if "float" not in value.dtype:
             return value

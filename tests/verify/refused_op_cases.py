@@ -52,6 +52,7 @@ def indices_out_of_range() -> Iterator[Entry]:
         yield 13, "y = ScatterND (x, i, u)", {**scatter, "i": matrix}
         yield 16, 'y = ScatterND <reduction = "add"> (x, i, u)', {**scatter, "i": matrix}
     yield 13, "y = Gather (x, i)", {"x": draw(0, 3), "i": ints(0)}
+    yield 13, "y = Gather <axis = 1> (x, i)", {"x": draw(0, 1), "i": ints(1)}
 
 
 def updates() -> Iterator[Entry]:

@@ -26,7 +26,7 @@ from passes.proving.prover import attempt
 from passes.reports.json_values import as_json, read_as
 from passes.reports.proof import Proof, Scope
 
-VERSION = 1
+VERSION = 2
 _TOOLS = ("passes", "onnx", "numpy")
 
 

@@ -1,28 +1,32 @@
-"""States in closed form: buffers that each iteration writes one place of, and windows that move by
-one place in each iteration."""
+"""States in closed form: that never change, that each iteration makes anew, counts, lists, buffers
+that each iteration writes one place of, and windows that move by one place in each iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from passes.proving.terms.algebra import Algebra
+from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 
 @dataclass(frozen=True)
 class Step:
     """What an iteration makes of a state: the element at `variables` is `body`, of the iteration
-    `index`, in which `placeholder` is the state before it and `others` are states."""
+    `index`, in which `placeholder` is the state before it and `others` are states; `sizes` are
+    those before the first iteration, `growth` is by how much they grow."""
 
     algebra: Algebra
     index: Term
     placeholder: Term
     others: frozenset[int]
-    variables: list[Term]
+    variables: Sequence[Term]
     body: Term
     initial: Array
+    sizes: Sequence[Term]
+    growth: Sequence[Term]
 
     @property
     def at(self) -> Indices:
@@ -32,99 +36,159 @@ class Step:
     @property
     def own(self) -> Term:
         """The element before the iteration."""
-        return self.algebra.applied_to(self.placeholder)(self.at)
+        return self.before(self.at)
+
+    @property
+    def before(self) -> Callable[[Indices], Term]:
+        """The elements before the iteration."""
+        return self.algebra.applied_to(self.placeholder)
 
     def named(self, term: Term, iteration: Term, indices: Indices) -> Term:
         """A term of the step for another iteration and other indices."""
         names = dict(zip(self.variables, indices, strict=True))
         return self.algebra.subst(term, {**names, self.index: iteration})
 
+    def made(self, new: Term, written: Callable[[Term, Indices], tuple[Term, Term]]) -> State:
+        """The state of which an element is `new` on a condition, of one iteration before this one:
+        `written` tells both; else it is the initial one."""
+
+        def state(iteration: Term, indices: Indices) -> Term:
+            condition, last = written(iteration, indices)
+            made = self.named(new, last, indices)
+            return self.algebra.ite(condition, made, self.initial.at(indices))
+
+        return state
+
 
 #: What a state is before an iteration, at indices.
 State = Callable[[Term, Indices], Term]
 
 
-def filled(step: Step) -> State | None:
-    """A buffer: the iteration i writes the elements of which the index along one axis is i + c, and
-    reads of it no element that was written before."""
-    algebra, body = step.algebra, atom_of(step.body)
-    if body.op != "ite" or step.own not in body.args[1:]:
+def closed_form(step: Step) -> State | None:
+    """A state in the first closed form that it has."""
+    return next(filter(None, _forms(step)), None)
+
+
+def _forms(step: Step) -> Iterator[State | None]:
+    axes = range(step.initial.rank)
+    yield (lambda _, at: step.initial.at(at)) if step.body is step.own else None
+    yield _delayed(step)
+    if atom_of(step.body).op == "ite":
+        yield from (_appended(step, axis) for axis in axes)
+        yield from (_filled(step, axis) for axis in axes)
+        yield from (_moved(step, axis, by) for axis in axes for by in (1, -1))
+    yield _counted(step)
+
+
+def unless_kept(algebra: Algebra, element: Term, kept: Term) -> tuple[Term, Term]:
+    """The condition without which an element is `kept`, and what it is where that holds."""
+    body = atom_of(element)
+    if body.op == "ite" and body.args[1] is kept:
+        return algebra.negation(body.args[0]), body.args[2]
+    is_kept = body.op == "ite" and body.args[2] is kept
+    return (body.args[0], body.args[1]) if is_kept else (algebra.true, element)
+
+
+def _appended(step: Step, axis: int) -> State | None:
+    """A state to which every iteration appends rows that it makes of no state."""
+    algebra, old, by = step.algebra, step.sizes[axis], step.growth[axis]
+    end = algebra.add(old, algebra.mul(by, algebra.lift(step.index)))
+    place = algebra.lift(step.variables[axis])
+    is_old = algebra.ge0(algebra.sub(algebra.sub(end, algebra.one), place))
+    condition, new = unless_kept(algebra, step.body, step.own)
+    if not by.args or condition is not algebra.negation(is_old) or new.free & step.others:
         return None
-    condition, left, new = body.args
-    if left is not step.own:
-        condition, new = algebra.negation(condition), left
-    condition = algebra.negation(condition)
-    needed = condition.args if condition.op == "and" else (condition,)
-    for one in needed:
+
+    def written(_: Term, at: Indices) -> tuple[Term, Term]:
+        ahead = algebra.sub(at[axis], old)
+        return algebra.ge0(ahead), algebra.idiv(ahead, by)
+
+    return step.made(new, written)
+
+
+def _delayed(step: Step) -> State | None:
+    """A state that each iteration makes anew, of no state."""
+    algebra = step.algebra
+
+    def written(iteration: Term, _: Indices) -> tuple[Term, Term]:
+        last = algebra.sub(iteration, algebra.one)
+        return algebra.ge0(last), last
+
+    return None if step.body.free & step.others else step.made(step.body, written)
+
+
+def _filled(step: Step, axis: int) -> State | None:
+    """A buffer: the iteration i writes the elements of which the index along an axis is i + c, and
+    reads of it no element that was written before."""
+    algebra, variable = step.algebra, step.variables[axis]
+    condition, new = unless_kept(algebra, step.body, step.own)
+    inner = {step.index.uid, *(one.uid for one in step.variables)} | step.others
+    for one in condition.args if condition.op == "and" else (condition,):
         parts = dict(polynomial(one.args[0])) if one.op == "eq0" else {}
         slope = parts.pop((step.index,), 0)
-        for axis, variable in enumerate(step.variables):
-            rest = {**parts}
-            if abs(slope) != 1 or rest.pop((variable,), 0) != -slope:
-                continue
-            offset = algebra.scaled(algebra.sum(rest), slope)  # the axis is read at i + offset
-            inner = {step.index.uid, *(one.uid for one in step.variables)}
-            if not offset.free & (inner | step.others):
-                return _filled(step, axis, offset, condition, new)
-    return None
-
-
-def _filled(step: Step, axis: int, offset: Term, condition: Term, new: Term) -> State | None:
-    algebra = step.algebra
-    here = (
-        algebra.lift(step.variables[axis]),
-        algebra.add(algebra.lift(step.index), offset),
-    )
+        offset = algebra.scaled(algebra.sum(parts), slope)
+        offset = algebra.add(offset, algebra.lift(variable))  # the axis is read at i + offset
+        if abs(slope) == 1 and not offset.free & inner:
+            break
+    else:
+        return None
+    here = algebra.lift(variable), algebra.add(algebra.lift(step.index), offset)
     for one in subterms(new):
         if one.op == "app" and one.args[0] is step.placeholder and one.args[1 + axis] not in here:
             return None
     new = algebra.subst(new, {step.placeholder: step.initial.at})
-    if (new.free | condition.free) & step.others:
+
+    def written(iteration: Term, at: Indices) -> tuple[Term, Term]:
+        made_by = algebra.sub(at[axis], offset)
+        last = algebra.sub(algebra.sub(iteration, algebra.one), made_by)
+        needed = [algebra.ge0(made_by), algebra.ge0(last), step.named(condition, made_by, at)]
+        return algebra.all(needed), made_by
+
+    return None if (new.free | condition.free) & step.others else step.made(new, written)
+
+
+def _moved(step: Step, axis: int, by: int) -> State | None:
+    """A window: each iteration moves its elements by one place along an axis, and makes a new one
+    at the end, which does not move, or at the begin, of no state."""
+    algebra, initial = step.algebra, step.initial
+    end = algebra.sub(initial.shape[axis], algebra.one) if by > 0 else algebra.zero
+
+    def before(at: Indices, iterations: Term) -> tuple[Indices, Term]:
+        """The place of an element some iterations before, and how far that is from the end."""
+        place = algebra.add(at[axis], algebra.scaled(iterations, by))
+        return (*at[:axis], place, *at[axis + 1 :]), algebra.scaled(algebra.sub(end, place), by)
+
+    at, ahead = before(step.at, algebra.one)
+    condition, new = unless_kept(algebra, step.body, step.before(at))
+    is_new = algebra.negation(algebra.ge0(ahead))
+    if condition is not is_new or new.free & step.others or step.index.uid in end.free:
         return None
 
     def state(iteration: Term, indices: Indices) -> Term:
-        written = algebra.sub(indices[axis], offset)
-        last = algebra.sub(algebra.sub(iteration, algebra.one), written)
-        needed = [algebra.ge0(written), algebra.ge0(last), step.named(condition, written, indices)]
-        made = step.named(new, written, indices)
-        return algebra.ite(algebra.all(needed), made, step.initial.at(indices))
+        at, ahead = before(indices, iteration)
+        made_by = algebra.scaled(algebra.add(ahead, algebra.one), -1)
+        made = step.named(new, made_by, (*indices[:axis], end, *indices[axis + 1 :]))
+        return algebra.ite(algebra.ge0(ahead), initial.at(at), made)
 
     return state
 
 
-def moved(step: Step) -> State | None:
-    """A window: each iteration moves its elements by one place along an axis, and makes a new one
-    at the end, which does not move, or at the begin, of no state."""
-    algebra, body = step.algebra, atom_of(step.body)
-    if body.op != "ite" or body.args[0].op != "ge0":
+def _counted(step: Step) -> State | None:
+    """A count: a number that each iteration adds the same to, also one of a small type."""
+    algebra, body, dtype = step.algebra, step.body, step.initial.dtype
+    if dtype == INT64:
+        by = algebra.sub(body, step.own)
+    elif dtype in SMALL and body.data == ("Add", (), dtype) and step.own in body.args:
+        by = body.args[body.args[0] is step.own]
+    else:
         return None
-    for axis, variable in enumerate(step.variables):
-        place, last = algebra.lift(variable), algebra.sub(step.initial.shape[axis], algebra.one)
-        for by in (1, -1) if not last.free & {step.index.uid} else (-1,):
-            at = [*step.at]
-            at[axis] = algebra.add(place, algebra.whole(by))
-            read = algebra.applied_to(step.placeholder)(tuple(at))
-            bound = algebra.sub(last if by > 0 else place, at[axis] if by > 0 else algebra.one)
-            is_old = algebra.ge0(bound)
-            new = {is_old: body.args[2], algebra.negation(is_old): body.args[1]}.get(body.args[0])
-            kept = {is_old: body.args[1], algebra.negation(is_old): body.args[2]}.get(body.args[0])
-            if new is None or kept is not read or new.free & step.others:
-                continue
-            return _moved(step, axis, by, last if by > 0 else algebra.zero, new)
-    return None
-
-
-def _moved(step: Step, axis: int, by: int, end: Term, new: Term) -> State:
-    algebra = step.algebra
+    if by.free & (step.others | {step.index.uid}):
+        return None
 
     def state(iteration: Term, indices: Indices) -> Term:
-        at = [*indices]
-        at[axis] = algebra.add(at[axis], algebra.scaled(iteration, by))
-        ahead = algebra.scaled(algebra.sub(end, at[axis]), by)  # how far it is from the end
-        made_at = algebra.scaled(algebra.add(ahead, algebra.one), -1)
-        ends = [*indices]
-        ends[axis] = end
-        made = step.named(new, made_at, tuple(ends))
-        return algebra.ite(algebra.ge0(ahead), step.initial.at(at), made)
+        first, added = step.initial.at(indices), step.named(by, iteration, indices)
+        if dtype != INT64:
+            return algebra.counted(dtype, first, added, iteration)
+        return algebra.add(first, algebra.mul(added, iteration))
 
     return state

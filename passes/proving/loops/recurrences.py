@@ -4,8 +4,8 @@ and the step, with all that the body reads from outside."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import starmap, zip_longest
 
 from onnx import GraphProto
@@ -13,7 +13,7 @@ from onnx import GraphProto
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.loops.states import Iteration, solved
 from passes.proving.symbolic_evaluator import (
     Application,
     Fails,
@@ -106,7 +106,7 @@ def loop(call: Application) -> list[Array]:
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]
     algebra = call.algebra
-    limit: Term | None = None
+    axes, limit = list[int](), None
     if form.kind is Kind.SCAN:
         axes = [call.axis(one.axis, a.rank) for one, a in zip(form.scanned, scanned, strict=True)]
         sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
@@ -117,12 +117,6 @@ def loop(call: Application) -> list[Array]:
             call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
         call.evaluator.promised(limit)
         call.evaluator.runs_over(SCANS_NOTHING, limit)
-        form = replace(
-            form,
-            scanned=tuple(
-                replace(one, axis=axis) for one, axis in zip(form.scanned, axes, strict=True)
-            ),
-        )
     elif form.trip_count:
         count = call.evaluator.whole_numbers(call.value(form.trip_count)).scalar()
         some = algebra.ge0(algebra.sub(count, algebra.one))
@@ -139,7 +133,8 @@ def loop(call: Application) -> list[Array]:
         limit = algebra.zero
     elif starts is not algebra.true:
         raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
-    outcome = run(call, form, initial, scanned, limit)
+    rows = [partial(_slice, *one) for one in zip(scanned, axes, strict=True)]
+    outcome = run(call, form, initial, rows, limit)
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
         for array, one in zip(outcome.collected, form.collected, strict=True)
@@ -177,7 +172,6 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
         evaluator.same(time, one.shape[1], "the lengths of scanned inputs agree")
     evaluator.promised(batch, time)
     row = algebra.variable(batch)
-    at_row = algebra.lift(row)
     trips = time
     if form.lengths:
         lengths = evaluator.whole_numbers(call.value(form.lengths))
@@ -193,40 +187,29 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
             ),
             "a length is within the time",
         )
-        trips = lengths.at([at_row])
+        trips = lengths.at([algebra.lift(row)])
 
-    def of_row(array: Array) -> Array:
-        return Array(algebra, array.dtype, array.shape[1:], lambda at: array.at([at_row, *at]))
-
-    inner = replace(
-        form,
-        scanned=tuple(replace(one, axis=0) for one in form.scanned),
-        collected=tuple(replace(one, axis=0) for one in form.collected),
+    states, rows = (
+        [_slice(array, 0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
     )
     with evaluator.collecting() as required:
-        outcome = run(call, inner, [*map(of_row, initial)], [*map(of_row, scanned)], trips)
+        outcome = run(call, form, states, [partial(_slice, one, 0) for one in rows], trips)
     for condition, why in required:
         evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
-        zero = algebra.null(array.dtype)
-        # the time is not bounded by the length: what is beyond is read, too
-        variables = [algebra.variable(size) for size in shape]
-        term = array.at([algebra.lift(one) for one in variables])
         if any(row.uid in size.free for size in shape):
             raise evaluator.cannot("shape", "rows have sizes of their own")
-        if within:
-            ends = algebra.ge0(
-                algebra.sub(algebra.sub(trips, algebra.one), algebra.lift(variables[0]))
-            )
-            term = algebra.ite(ends, term, zero)
-        names = [row, *variables]
-        return Array(
-            algebra,
-            array.dtype,
-            (batch, *shape),
-            lambda at: algebra.subst(term, dict(zip(names, at, strict=True))),
-        )
+
+        def get(indices: Indices) -> Term:
+            element = array.at(indices[1:])
+            if within:  # what is beyond the length is read, too
+                last = algebra.sub(trips, algebra.one)
+                zero = algebra.null(array.dtype)
+                element = algebra.ite(algebra.ge0(algebra.sub(last, indices[1])), element, zero)
+            return algebra.subst(element, {row: indices[0]})
+
+        return Array(algebra, array.dtype, (batch, *shape), get)
 
     finals = [stacked(one, one.shape, False) for one in outcome.finals]
     rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
@@ -237,13 +220,14 @@ def run(
     call: Application,
     form: LoopForm,
     initial: Sequence[Array],
-    scanned: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
 ) -> Outcome:
-    """Iterate at most `limit` times, for ever where it is None, while the condition holds."""
+    """Iterate at most `limit` times, for ever where it is None, while the condition holds; `rows`
+    are the scanned ones of an iteration."""
     evaluator, algebra = call.evaluator, call.algebra
     try:
-        one = _iteration(call, form, initial, scanned, limit)
+        one = _iteration(call, form, initial, rows, limit)
     except Fails as error:
         runs = limit is None or evaluator.decide(
             algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
@@ -257,7 +241,7 @@ def run(
 
     def resolved(term: Term, index: Term) -> Term:
         values: dict[Term, Term | Callable[[Indices], Term]] = {
-            placeholder: before(state, index)
+            placeholder: partial(state, index)
             for placeholder, state in zip(one.placeholders, states, strict=True)
         }
         return algebra.subst(term, {**values, one.index: index})
@@ -273,13 +257,9 @@ def run(
         if array.dtype == INT64 and placeholder.uid in evaluator.read:
             _count_fits(evaluator, one.index, trips, array, state)
     ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
-    finals = [_final(array, state, trips) for array, state in zip(ends, states, strict=True)]
+    finals = [array.like(partial(state, trips)) for array, state in zip(ends, states, strict=True)]
     collected = [_collected(array, resolved, trips, one) for array in one.collected]
     return Outcome(trips, finals, collected)
-
-
-def _final(array: Array, state: State, trips: Term) -> Array:
-    return array.like(lambda at: state(trips, at))
 
 
 def _count_fits(
@@ -288,10 +268,7 @@ def _count_fits(
     """Require what a state counts to in closed form to be an int64 before each iteration."""
     algebra = evaluator.algebra
 
-    def get(indices: Indices) -> Term:
-        return state(algebra.lift(index), indices)
-
-    counted = Array(algebra, INT64, array.shape, get)
+    counted = array.like(partial(state, algebra.lift(index)))
     with evaluator.collecting() as required:
         evaluator.whole_numbers(counted)
     for condition, why in required:
@@ -302,29 +279,23 @@ def _collected(
     array: Array, resolved: Callable[[Term, Term], Term], trips: Term, one: Iteration
 ) -> Array:
     """Rows of all iterations, along the first axis."""
-    algebra = array.algebra
     if isinstance(array, Stacked):
         raise NotProvable("type", "a row that is collected is no tensor")
     inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if any(size.free & inner for size in array.shape):
         raise NotProvable("shape", "the sizes of rows depend on the iteration")
-    made: list[tuple[list[Term], Term]] = []
 
     def get(indices: Indices) -> Term:
-        if not made:
-            variables, term = array.generic()
-            made.append(([one.index, *variables], resolved(term, algebra.lift(one.index))))
-        names, term = made[0]
-        return algebra.subst(term, dict(zip(names, indices, strict=True)))
+        return resolved(array.at(indices[1:]), indices[0])
 
-    return Array(algebra, array.dtype, (trips, *array.shape), get)
+    return Array(array.algebra, array.dtype, (trips, *array.shape), get)
 
 
 def _iteration(
     call: Application,
     form: LoopForm,
     initial: Sequence[Array],
-    scanned: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
 ) -> Iteration:
     """Evaluate the body once, its states placeholders, its number a variable."""
@@ -337,10 +308,10 @@ def _iteration(
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    for scan, array in zip(form.scanned, scanned, strict=True):
+    for scan, row in zip(form.scanned, rows, strict=True):
         assert limit is not None
         place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = _slice(array, scan.axis, place)
+        values[scan.body_input] = row(place)
     if form.condition is not None:
         alone = (algebra.one,)
         values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
@@ -353,7 +324,7 @@ def _iteration(
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
         for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
-            values[carried.body_input] = _read(array, placeholder)
+            values[carried.body_input] = array.like(algebra.applied_to(placeholder))
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
@@ -361,6 +332,8 @@ def _iteration(
                 states = begins  # no iteration changes their sizes
             bound = {index.uid, *(one.uid for one in placeholders)}
             initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
+            none = [(algebra.zero,) * array.rank for array in initial]
+            growth = [_sums(algebra, *one) for one in zip(growth, none, strict=True)]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
@@ -460,13 +433,8 @@ def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array,
         evaluator.require(algebra.false, "a state keeps its size")
 
 
-def _read(array: Array, placeholder: Term) -> Array:
-    """A state at the begin of an iteration."""
-    element_of = array.algebra.applied_to(placeholder)
-    return array.like(lambda at: element_of(at))
-
-
 def _slice(array: Array, axis: int, place: Term) -> Array:
+    """What an array has at a place of an axis."""
     shape = (*array.shape[:axis], *array.shape[axis + 1 :])
     return Array(
         array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])

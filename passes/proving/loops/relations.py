@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import prod
 
-from passes.proving.certificates.guide import DoesNotHold, Guide, Relation, printable
+from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import COMMUTE
-from passes.proving.terms.algebra import Algebra
+from passes.proving.loops.closed_forms import unless_kept
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
@@ -70,17 +71,13 @@ class Relations:
         return None if found is None else (found.args[0], found.args[1])
 
     def _relation(self, own: Term, iteration: Term) -> Term | None:
-        """Another recurrence and its iteration, sought or stated by a certificate; either way it
-        is shown by induction.
+        """Another recurrence and its iteration, sought or stated by a certificate."""
+        found = (self._shown(own, iteration, one) for one in self._guide.of(own, iteration))
+        return next(filter(None, found), None)
 
-        Raises:
-            DoesNotHold: the stated one is not.
-        """
-        algebra, guide = self.algebra, self._guide
-        asked = (own, iteration, *self._assumed)
-        stated = guide.relation(asked)
-        if stated is None and not guide.searches:
-            return None
+    def _shown(self, own: Term, iteration: Term, stated: Relation | None) -> Term | None:
+        """Another recurrence and its iteration, as is shown by induction."""
+        algebra = self.algebra
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
         sought = self._begins(own, at, initial)
@@ -96,23 +93,23 @@ class Relations:
                 if stated:
                     strides = self._stated_strides(first, begin, stated)
                 for stride in strides:
+                    made = self._guide.relation(own, iteration, other, begin, stride)
+                    if stated and made.text != stated.text:
+                        continue
                     states = self._keeps(own, starts, stride, begin, iteration)
                     if states is not None and not self._leads(other, own):
-                        guide.relates(asked, other, begin, stride, states)
+                        self._guide.holds(replace(made, states=[*states]))
                         self._reads[own] = other
                         read = algebra.add(algebra.mul(stride, iteration), begin)
                         return algebra.terms.make("pair", None, (other, read))
-        if stated:
-            raise DoesNotHold(f"it does not hold that {printable(stated.text)}")
         return None
 
     def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
-        """The recurrence that is stated, and where this one begins in it."""
+        """The recurrences that may be the stated one, and where this one begins in them."""
         read = _read(initial)
-        begins = [] if read is None else [(read.args[0], read.args[1])]
-        if stated.begin is not None:
-            begins = [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
-        return [one for one in begins if self._guide.digests.of(one[0]) == stated.other]
+        if stated.begin is None:
+            return [] if read is None else [(read.args[0], read.args[1])]
+        return [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
 
     def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
         """The number of iterations that is stated, in the first iteration if it is no number."""
@@ -150,7 +147,7 @@ class Relations:
             at = self._indices(step, 1, len(dtypes))
             body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
             kept = algebra.applied_to(states[number])(at)
-            condition, plain = _unless_kept(algebra, atom_of(body), kept)
+            condition, plain = unless_kept(algebra, body, kept)
             parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
             if parts.pop((index,), 0) != -1:
                 return None
@@ -417,14 +414,6 @@ def _read(term: Term) -> Term | None:
     """The `st` that a term is, also as a whole number."""
     atom = atom_of(term)
     return atom if atom.op == "st" else None
-
-
-def _unless_kept(algebra: Algebra, body: Term, kept: Term) -> tuple[Term, Term]:
-    """The condition without which a step is `kept`, and what it is where it holds."""
-    if body.op == "ite" and body.args[1] is kept:
-        return algebra.negation(body.args[0]), body.args[2]
-    is_kept = body.op == "ite" and body.args[2] is kept
-    return (body.args[0], body.args[1]) if is_kept else (algebra.true, body)
 
 
 def _dtypes(recurrence: Term) -> Sequence[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from passes.proving.loops.closed_forms import State, Step, filled, moved
+from passes.proving.loops.closed_forms import State, Step, closed_form
 from passes.proving.symbolic_evaluator import Reason
-from passes.proving.terms.algebra import INT64, Algebra
+from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, Indices
-from passes.proving.terms.numbers import SMALL
-from passes.proving.terms.term import Term, atom_of, subterms
+from passes.proving.terms.term import Term, subterms
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,12 @@ class Iteration:
     growth: list[tuple[Term, ...]]
 
 
-def before(state: State, index: Term) -> Callable[[Indices], Term]:
-    return lambda at: state(index, at)
-
-
 def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[State]:
     """Every state in closed form, or as a recurrence of those that it depends on."""
     found: dict[int, State] = {}
     generic = [array.generic() for array in one.states]
     index = algebra.lift(one.index)
+    inner = frozenset(placeholder.uid for placeholder in one.placeholders)
 
     def close(generic: list[tuple[list[Term], Term]]) -> None:
         changed = True
@@ -47,10 +44,22 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
             for number, (variables, step) in enumerate(generic):
                 if number in found:
                     continue
-                values = {one.placeholders[n]: before(state, index) for n, state in found.items()}
+                values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
                 step = algebra.subst(step, values)
                 generic[number] = (variables, step)
-                closed = _closed(algebra, one, number, variables, step, initial[number])
+                closed = closed_form(
+                    Step(
+                        algebra,
+                        one.index,
+                        one.placeholders[number],
+                        inner,
+                        variables,
+                        step,
+                        initial[number],
+                        one.initial[number].shape,
+                        one.growth[number],
+                    )
+                )
                 if closed is not None:
                     found[number] = closed
                     changed = True
@@ -66,104 +75,6 @@ def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[S
         if number not in found:
             found[number] = _recurrence(algebra, one, number, generic, initial)
     return [found[number] for number in range(len(generic))]
-
-
-def _closed(
-    algebra: Algebra,
-    one: Iteration,
-    number: int,
-    variables: list[Term],
-    step: Term,
-    initial: Array,
-) -> State | None:
-    """A state that never changes, or grows by the same number in every iteration."""
-    others = frozenset(placeholder.uid for placeholder in one.placeholders)
-    whole = Step(algebra, one.index, one.placeholders[number], others, variables, step, initial)
-    own = whole.own
-    if step is own:
-        return lambda _, indices: initial.at(indices)
-    appended = _appended(algebra, one, number, variables, step, own)
-    if appended is not None:
-        return appended
-    if not step.free & {placeholder.uid for placeholder in one.placeholders}:
-        return _delayed(algebra, one.index, variables, step, initial)
-    closed = filled(whole) or moved(whole)
-    if closed is not None:
-        return closed
-    inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
-    if initial.dtype in SMALL and step.op == "ew" and step.data == ("Add", (), initial.dtype):
-        added = [part for part in step.args if part is not own]
-        if len(added) == 1 and not added[0].free & inner:
-            return _counting(algebra, variables, added[0], initial)
-    if initial.dtype != INT64:
-        return None
-    grows = algebra.sub(step, own)
-    if grows.free & inner:
-        return None
-
-    def state(iteration: Term, indices: Indices) -> Term:
-        by = algebra.subst(grows, dict(zip(variables, indices, strict=True)))
-        return algebra.add(initial.at(indices), algebra.mul(by, iteration))
-
-    return state
-
-
-def _counting(algebra: Algebra, variables: list[Term], by: Term, initial: Array) -> State:
-    """A state of a small type that grows by the same number in every iteration."""
-
-    def state(iteration: Term, indices: Indices) -> Term:
-        added = algebra.subst(by, dict(zip(variables, indices, strict=True)))
-        return algebra.counted(initial.dtype, initial.at(indices), added, iteration)
-
-    return state
-
-
-def _appended(
-    algebra: Algebra,
-    one: Iteration,
-    number: int,
-    variables: list[Term],
-    step: Term,
-    own: Term,
-) -> State | None:
-    """A state to which every iteration appends rows that it makes of no state."""
-    inner, initial = {placeholder.uid for placeholder in one.placeholders}, one.initial[number]
-    for axis, by in enumerate(one.growth[number]):
-        old, body = initial.shape[axis], atom_of(step)
-        if not by.args or body.op != "ite":
-            continue
-        place = algebra.lift(variables[axis])
-        begin = algebra.add(old, algebra.mul(by, algebra.lift(one.index)))
-        is_old = algebra.ge0(algebra.sub(algebra.sub(begin, algebra.one), place))
-        condition, left, right = body.args
-        new = right if condition is is_old and left is own else None
-        new = left if condition is algebra.negation(is_old) and right is own else new
-        if new is None or new.free & inner:
-            continue
-
-        def state(_: Term, indices: Indices, axis: int = axis, new: Term = new) -> Term:
-            index, old, by = indices[axis], initial.shape[axis], one.growth[number][axis]
-            made = algebra.idiv(algebra.sub(index, old), by)
-            names = {one.index: made, **dict(zip(variables, indices, strict=True))}
-            is_old = algebra.ge0(algebra.sub(algebra.sub(old, algebra.one), index))
-            return algebra.ite(is_old, initial.at(indices), algebra.subst(new, names))
-
-        return state
-    return None
-
-
-def _delayed(
-    algebra: Algebra, index: Term, variables: list[Term], step: Term, initial: Array
-) -> State:
-    """A state that each iteration makes anew, of no state."""
-
-    def state(iteration: Term, indices: Indices) -> Term:
-        last = algebra.sub(iteration, algebra.one)
-        names = {index: last, **dict(zip(variables, indices, strict=True))}
-        made = algebra.subst(step, names)
-        return algebra.ite(algebra.ge0(last), made, initial.at(indices))
-
-    return state
 
 
 def _recurrence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial, reduce
 
 import numpy as np
 from onnx import NodeProto, defs
@@ -22,12 +23,10 @@ from passes.operators.cells import (
     activation_named,
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
-from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, before, solved
+from passes.proving.loops.states import Iteration, solved
 from passes.proving.operators.elementwise import exact
 from passes.proving.operators.reductions import dot
 from passes.proving.symbolic_evaluator import Application, attributes_of, operator
-from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
 
@@ -35,294 +34,239 @@ _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 #: A function of one element.
 Activation = Callable[[Term], Term]
-#: What a state was before the step, at a position in the row that is studied.
+#: What a row has at a position.
 Read = Callable[[Term], Term]
 
 
 @dataclass(frozen=True)
-class Direction:
-    """The step of one direction: `inputs` is the product of the inputs with the part of W that
-    belongs to a gate, at a time, a row and a position, `time` what an iteration reads."""
+class Step:
+    """A step of the direction of number `way` in one row: `x` is what is fed, `h` and `c` are the
+    states before it."""
 
     call: Application
     way: int
-    dtype: str
-    hidden: Term
     activations: Sequence[Activation]
-    clip: float | None
-    inputs: Callable[[int, Term, Term, Term], Term]
-    time: Callable[[Term], Term]
-
-    @property
-    def algebra(self) -> Algebra:
-        """The terms."""
-        return self.call.algebra
+    x: Read
+    h: Read
+    c: Read
 
     def op(self, name: str, *args: Term) -> Term:
         """An operator by element."""
-        return self.algebra.elementwise(name, (), self.dtype, args)
+        return self.call.algebra.elementwise(name, (), self.call.array(X).dtype, args)
 
-    def number(self, value: float) -> Term:
-        """A constant."""
-        return self.algebra.literal(self.dtype, np.dtype(self.dtype).type(value))
+    def weight(self, operand: int, part: int, j: Term, *at: Term) -> Term | None:
+        """An element of a part of a weight, None where that is left out."""
+        array, algebra = self.call.optional(operand), self.call.algebra
+        if array is None:
+            return None
+        place = algebra.add(algebra.scaled(self.call.array(R).shape[2], part), j)
+        return array.at([algebra.whole(self.way), place, *at])
 
-    def bias(self, place: int, j: Term) -> Term | None:
-        """A part of the biases."""
-        b = self.call.optional(B)
-        return None if b is None else b.at([self.algebra.whole(self.way), self.part(place, j)])
-
-    def part(self, place: int, j: Term) -> Term:
-        """The position of an element in one of the parts of a weight."""
-        return self.algebra.add(self.algebra.scaled(self.hidden, place), j)
-
-    def product(self, gate: int, state: Read, j: Term) -> Term:
-        """The product of a state with a part of R."""
-        r, way = self.call.array(R), self.algebra.whole(self.way)
+    def product(self, operand: int, part: int, j: Term, read: Read) -> Term:
+        """The product of what is read with a part of W or R."""
 
         def pair(k: Term) -> tuple[Term, Term]:
-            return state(k), r.at([way, self.part(gate, j), k])
+            weight = self.weight(operand, part, j, k)
+            assert weight is not None
+            return read(k), weight
 
-        return dot(self.call, self.dtype, self.hidden, pair)
+        return dot(self.call, self.call.array(X).dtype, self.call.array(operand).shape[2], pair)
 
-    def added(self, *terms: Term | None) -> Term:
+    def added(self, first: Term, *others: Term | None) -> Term:
         """The sum of those that there are, from the left to the right."""
-        given = [one for one in terms if one is not None]
-        total = given[0]
-        for one in given[1:]:
-            total = self.op("Add", total, one)
-        return total
+        return reduce(partial(self.op, "Add"), filter(None, others), first)
 
     def active(self, place: int, value: Term) -> Term:
         """An activation of a clipped value."""
-        if self.clip is not None:
-            ends = [self.number(-self.clip), self.number(self.clip)]
-            value = self.algebra.elementwise("Clip", (True, True), self.dtype, [value, *ends])
+        algebra, dtype, clip = self.call.algebra, self.call.array(X).dtype, _clip(self.call)
+        if clip is not None:
+            ends = [algebra.literal(dtype, np.dtype(dtype).type(one)) for one in (-clip, clip)]
+            value = algebra.elementwise("Clip", (True, True), dtype, [value, *ends])
         return self.activations[place](value)
 
-    def gate(self, gate: int, at: tuple[Term, Term, Term], h: Read) -> Term:
+    def rest(self, gate: Term) -> Term:
+        """What a gate leaves of 1."""
+        dtype = self.call.array(X).dtype
+        return self.op("Sub", self.call.algebra.literal(dtype, np.dtype(dtype).type(1)), gate)
+
+    def gate(self, gate: int, j: Term, h: Read | None = None) -> Term:
         """The sum of a gate: inputs, both biases, state."""
-        j = at[-1]
         gates = len(RECURRENT[self.call.op].gates)
-        wb, rb = self.bias(gate, j), self.bias(gates + gate, j)
-        both = None if wb is None or rb is None else self.op("Add", wb, rb)
-        return self.added(self.inputs(gate, *at), both, self.product(gate, h, j))
+        wb, rb = self.weight(B, gate, j), self.weight(B, gates + gate, j)
+        both = None if wb is None else self.added(wb, rb)
+        inputs, states = self.product(W, gate, j, self.x), self.product(R, gate, j, h or self.h)
+        return self.added(inputs, both, states)
 
-    def rnn(self, at: tuple[Term, Term, Term], h: Read) -> list[Term]:
+    def rnn(self, j: Term) -> list[Term]:
         """The only gate is the new state."""
-        return [self.active(0, self.gate(0, at, h))]
+        return [self.active(0, self.gate(0, j))]
 
-    def gru(self, at: tuple[Term, Term, Term], h: Read) -> list[Term]:
+    def gru(self, j: Term) -> list[Term]:
         """Gates z, r, h; `linear_before_reset` resets the product, else the state."""
-        j = at[-1]
         linear = bool(self.call.attributes.get("linear_before_reset"))
 
         def parts(gate: int, j: Term) -> tuple[Term, Term]:
-            inputs = self.added(self.inputs(gate, at[0], at[1], j), self.bias(gate, j))
-            return inputs, self.added(self.product(gate, h, j), self.bias(3 + gate, j))
+            inputs = self.added(self.product(W, gate, j, self.x), self.weight(B, gate, j))
+            states = self.product(R, gate, j, self.h)
+            return inputs, self.added(states, self.weight(B, 3 + gate, j))
 
         def opened(gate: int, j: Term) -> Term:
-            total = self.added(*parts(gate, j)) if linear else self.gate(gate, (*at[:2], j), h)
-            return self.active(0, total)
+            return self.active(0, self.added(*parts(gate, j)) if linear else self.gate(gate, j))
 
         z = opened(0, j)
         if linear:
             inputs, product = parts(2, j)
             inner = self.op("Add", inputs, self.op("Mul", opened(1, j), product))
         else:
-            inner = self.gate(2, at, lambda k: self.op("Mul", opened(1, k), h(k)))
-        new = self.active(1, inner)
-        rest = self.op("Mul", self.op("Sub", self.number(1), z), new)
-        return [self.op("Add", rest, self.op("Mul", z, h(j)))]
+            inner = self.gate(2, j, lambda k: self.op("Mul", opened(1, k), self.h(k)))
+        kept = self.op("Mul", self.rest(z), self.active(1, inner))
+        return [self.op("Add", kept, self.op("Mul", z, self.h(j)))]
 
-    def lstm(self, at: tuple[Term, Term, Term], h: Read, c: Read) -> list[Term]:
+    def lstm(self, j: Term) -> list[Term]:
         """Gates i, o, f, c; peepholes of i, o, f."""
-        j = at[-1]
 
-        def seen(gate: int, memory: Term) -> Term:
-            holes, total = self.call.optional(P), self.gate(gate, at, h)
-            if holes is None:
-                return total
-            weight = holes.at([self.algebra.whole(self.way), self.part(gate, j)])
-            return self.op("Add", total, self.op("Mul", weight, memory))
+        def opened(gate: int, memory: Term) -> Term:
+            weight, total = self.weight(P, gate, j), self.gate(gate, j)
+            seen = None if weight is None else self.op("Mul", weight, memory)
+            return self.active(0, self.added(total, seen))
 
-        i = self.active(0, seen(0, c(j)))
-        coupled = bool(self.call.attributes.get("input_forget"))
-        forget = self.op("Sub", self.number(1), i) if coupled else self.active(0, seen(2, c(j)))
-        new = self.active(1, self.gate(3, at, h))
-        memory = self.op("Add", self.op("Mul", forget, c(j)), self.op("Mul", i, new))
-        out = self.active(0, seen(1, memory))
-        return [self.op("Mul", out, self.activations[2](memory)), memory]
+        c = self.c(j)
+        i = opened(0, c)
+        forget = self.rest(i) if self.call.attributes.get("input_forget") else opened(2, c)
+        new = self.active(1, self.gate(3, j))
+        memory = self.op("Add", self.op("Mul", forget, c), self.op("Mul", i, new))
+        return [self.op("Mul", opened(1, memory), self.activations[2](memory)), memory]
 
 
 @operator(*RECURRENT)
 def cell(call: Application) -> list[Array]:
     """Every direction as a recurrence over the time; a row keeps its states beyond its length."""
-    x, algebra, op = call.array(X), call.algebra, call.op
+    algebra, op, given = call.algebra, call.op, call.array(X)
     ways = DIRECTIONS.get(call.attributes["direction"].decode(), ())
-    first = bool(call.attributes.get("layout"))
-    if x.dtype not in _FLOATS or any(one and one.rank != 3 for one in (x, *call.inputs[1:3])):
-        raise call.cannot("operator", f"{op} of {x.dtype} is not modelled")
-    clip = call.attributes.get("clip")
-    if clip is not None and not clip > 0:
-        raise call.cannot("operator", "a clip of 0 or less is not modelled")
-    time, batch, hidden = x.shape[int(first)], x.shape[int(not first)], call.array(R).shape[2]
-    _fits(call, len(ways), batch, hidden)
-    functions = _activations(call, len(ways))
-    lengths = _lengths(call, time, batch)
+    batch_first = bool(call.attributes.get("layout"))
+    if given.dtype not in _FLOATS or any(
+        one and one.rank != 3 for one in (given, *call.inputs[1:3])
+    ):
+        raise call.cannot("operator", f"{op} of {given.dtype} is not modelled")
+    x, whole = _with_axes(given, (1, 0, 2)) if batch_first else given, algebra.whole(len(ways))
+    time, batch, _ = x.shape
+    _fits(call, whole, batch)
+    functions, lengths = _activations(call, len(ways)), _lengths(call, time, batch)
     call.evaluator.assumed |= {ROWS, CELLS}
     call.evaluator.runs_over(CELLS_NOTHING, time, batch, *([algebra.zero] if lengths else []))
-    rows, finals = [], []
-    for way, backwards in enumerate(ways):
+    starts = [call.optional(INITIAL_H + place) for place in range(len(RECURRENT[op].states))]
+    starts = [_with_axes(one, (1, 0, 2)) if one and batch_first else one for one in starts]
+    made = [
+        _direction(call, way, backwards, x, starts, functions[way], lengths)
+        for way, backwards in enumerate(ways)
+    ]
 
-        def element(gate: int, t: Term, b: Term, j: Term, way: int = way) -> Term:
-            w = call.array(W)
-            place = algebra.add(algebra.scaled(hidden, gate), j)
+    def stacked(arrays: Sequence[Array], axis: int) -> Array:
+        """The arrays of the directions along a new axis."""
 
-            def pair(k: Term) -> tuple[Term, Term]:
-                return x.at([b, t, k] if first else [t, b, k]), w.at([algebra.whole(way), place, k])
+        def get(at: Indices) -> Term:
+            values = [one.at([*at[:axis], *at[axis + 1 :]]) for one in arrays]
+            first = algebra.ge0(algebra.scaled(at[axis], -1))
+            return values[0] if len(ways) == 1 else algebra.ite(first, *values)
 
-            return dot(call, x.dtype, x.shape[2], pair)
+        sizes = arrays[0].shape
+        return Array(algebra, x.dtype, (*sizes[:axis], whole, *sizes[axis:]), get)
 
-        direction = Direction(
-            call,
-            way,
-            x.dtype,
-            hidden,
-            functions[way],
-            clip,
-            element,
-            _backwards(algebra, time) if backwards else _forwards,
-        )
-        row, ends = _run(direction, time, batch, lengths)
-        rows.append(row)
-        finals.append(ends)
-    whole = algebra.whole(len(ways))
-    shape = (batch, time, whole, hidden) if first else (time, whole, batch, hidden)
-    order = (1, 2, 0, 3) if first else (0, 1, 2, 3)  # where time, way, row and position are
-
-    def y(at: Indices) -> Term:
-        t, way, b, j = (at[place] for place in order)
-        return _chosen(algebra, way, [one.at([t, b, j]) for one in rows])
-
-    outputs = [Array(algebra, x.dtype, shape, y)]
-    for number in range(len(finals[0])):
-        outputs.append(_final(call, [ends[number] for ends in finals], (batch, hidden), first))
-    return outputs
+    y, *ends = zip(*made, strict=True)
+    outputs = [stacked(y, 1), *(stacked(one, 0) for one in ends)]
+    if not batch_first:
+        return outputs
+    return [_with_axes(one, (2, 0, 1, 3) if one.rank == 4 else (1, 0, 2)) for one in outputs]
 
 
-def _forwards(iteration: Term) -> Term:
-    return iteration
+def _with_axes(array: Array, axes: Sequence[int]) -> Array:
+    """An array with these of its axes, in this order."""
+    places = [axes.index(axis) for axis in range(array.rank)]
+    sizes = tuple(array.shape[axis] for axis in axes)
+    return Array(
+        array.algebra, array.dtype, sizes, lambda at: array.at([at[place] for place in places])
+    )
 
 
-def _backwards(algebra: Algebra, time: Term) -> Callable[[Term], Term]:
-    last = algebra.sub(time, algebra.one)
-    return lambda iteration: algebra.sub(last, iteration)
-
-
-def _final(
-    call: Application, ends: Sequence[Array], sizes: tuple[Term, Term], first: bool
-) -> Array:
-    algebra, (batch, hidden) = call.algebra, sizes
-    whole = algebra.whole(len(ends))
-
-    def get(at: Indices) -> Term:
-        b, way = (at[0], at[1]) if first else (at[1], at[0])
-        return _chosen(algebra, way, [one.at([b, at[2]]) for one in ends])
-
-    shape = (batch, whole, hidden) if first else (whole, batch, hidden)
-    return Array(algebra, ends[0].dtype, shape, get)
-
-
-def _chosen(algebra: Algebra, way: Term, values: Sequence[Term]) -> Term:
-    """The value of a direction."""
-    if len(values) == 1:
-        return values[0]
-    return algebra.ite(algebra.ge0(algebra.scaled(way, -1)), *values)
-
-
-def _run(
-    one: Direction, time: Term, batch: Term, lengths: Array | None
-) -> tuple[Array, list[Array]]:
+def _direction(
+    call: Application,
+    way: int,
+    backwards: bool,
+    x: Array,
+    starts: Sequence[Array | None],
+    activations: Sequence[Activation],
+    lengths: Array | None,
+) -> list[Array]:
     """The rows that a direction collects, [time, batch, hidden], and its final states."""
-    call, algebra, dtype = one.call, one.algebra, one.dtype
-    first = bool(call.attributes.get("layout"))
-    zero, way = one.number(0), algebra.whole(one.way)
-    names = RECURRENT[call.op].states
-    starts = [call.optional(INITIAL_H + place) for place in range(len(names))]
+    algebra, names = call.algebra, RECURRENT[call.op].states
+    time, batch, hidden = *x.shape[:2], call.array(R).shape[2]
+    zero = algebra.literal(x.dtype, np.dtype(x.dtype).type(0))
 
     def initial(given: Array | None) -> Array:
-        if given is None:
-            return Array(algebra, dtype, (batch, one.hidden), lambda at: zero)
-        return Array(
-            algebra,
-            dtype,
-            (batch, one.hidden),
-            lambda at: given.at([at[0], way, at[1]] if first else [way, at[0], at[1]]),
-        )
+        def get(at: Indices) -> Term:
+            return zero if given is None else given.at([algebra.whole(way), *at])
 
-    initials = [initial(given) for given in starts]
-    index = algebra.variable(time)
-    placeholders = [algebra.placeholder(dtype, name) for name in names]
-    states = [algebra.applied_to(placeholder) for placeholder in placeholders]
-    kinds: dict[str, Callable[..., list[Term]]]
-    kinds = {"RNN": one.rnn, "GRU": one.gru, "LSTM": one.lstm}
-    memo: dict[Indices, list[Term]] = {}
+        return Array(algebra, x.dtype, (batch, hidden), get)
 
-    def made(number: int, at: Indices) -> Term:
-        b, j = at
-        if at not in memo:
-            zeroed = algebra.zero if batch is algebra.one else b
-            reads = [
-                lambda k, state=state: state(
-                    (zeroed, algebra.zero if one.hidden is algebra.one else k)
-                )
-                for state in states
-            ]
-            memo[at] = kinds[call.op]((one.time(algebra.lift(index)), b, j), *reads)
-        return memo[at][number]
+    def time_of(iteration: Term) -> Term:
+        last = algebra.sub(time, algebra.one)
+        return algebra.sub(last, iteration) if backwards else iteration
 
     def runs(iteration: Term, b: Term) -> Term:
         """The condition that a row has an element at this iteration."""
         if lengths is None:
             return algebra.true
-        place = algebra.add(one.time(iteration), algebra.one)
+        place = algebra.add(time_of(iteration), algebra.one)
         return algebra.ge0(algebra.sub(lengths.at([b]), place))
 
-    def kept(number: int) -> Callable[[Indices], Term]:
-        def get(at: Indices) -> Term:
-            old = states[number](at)
-            return algebra.ite(runs(algebra.lift(index), at[0]), made(number, at), old)
+    variable = algebra.variable(time)
+    index = algebra.lift(variable)
+    initials = [initial(given) for given in starts]
+    placeholders = [algebra.placeholder(x.dtype, name) for name in names]
+    states = [
+        array.like(algebra.applied_to(one))
+        for array, one in zip(initials, placeholders, strict=True)
+    ]
 
-        return get
+    @cache
+    def made(b: Term, j: Term) -> list[Term]:
+        h, c = (lambda k, state=state: state.at([b, k]) for state in (states[0], states[-1]))
+        step = Step(call, way, activations, lambda k: x.at([time_of(index), b, k]), h, c)
+        return {"RNN": step.rnn, "GRU": step.gru, "LSTM": step.lstm}[call.op](j)
 
-    steps = [initials[n].like(kept(n)) for n in range(len(starts))]
-    growth: list[tuple[Term, ...]] = [(algebra.zero, algebra.zero)] * len(starts)
-    one_step = Iteration(index, placeholders, initials, steps, [], algebra.true, [], growth)
+    def kept(number: int, at: Indices) -> Term:
+        return algebra.ite(runs(index, at[0]), made(*at)[number], states[number].at(at))
+
+    steps = [one.like(partial(kept, number)) for number, one in enumerate(initials)]
+    growth: list[Indices] = [(algebra.zero, algebra.zero)] * len(starts)
+    one_step = Iteration(variable, placeholders, initials, steps, [], algebra.true, [], growth)
     found = solved(algebra, one_step, initials)
-    plain = initials[0].like(lambda at: made(0, at))
-    variables, term = plain.generic()
-    at_index = algebra.lift(index)
-    values = {p: before(state, at_index) for p, state in zip(placeholders, found, strict=True)}
+    variables, term = initials[0].like(lambda at: made(*at)[0]).generic()
+    values = {p: partial(state, index) for p, state in zip(placeholders, found, strict=True)}
     resolved = algebra.subst(term, {**values})
 
     def collected(at: Indices) -> Term:
-        iteration = one.time(at[0])  # each of the two is the other one's inverse
-        names = dict(zip((index, *variables), (iteration, *at[1:]), strict=True))
+        iteration = time_of(at[0])  # each of the two is the other one's inverse
+        names = dict(zip((variable, *variables), (iteration, *at[1:]), strict=True))
         return algebra.ite(runs(iteration, at[1]), algebra.subst(resolved, names), zero)
 
-    row = Array(algebra, dtype, (time, batch, one.hidden), collected)
-    return row, [_end(array, state, time) for array, state in zip(initials, found, strict=True)]
+    ends = [one.like(partial(state, time)) for one, state in zip(initials, found, strict=True)]
+    return [Array(algebra, x.dtype, (time, batch, hidden), collected), *ends]
 
 
-def _end(array: Array, state: State, time: Term) -> Array:
-    return array.like(lambda at: state(time, at))
+def _clip(call: Application) -> float | None:
+    """The clip of all sums, None where there is none."""
+    clip: float | None = call.attributes.get("clip")
+    if clip is not None and not clip > 0:
+        raise call.cannot("operator", "a clip of 0 or less is not modelled")
+    return clip
 
 
-def _fits(call: Application, ways: int, batch: Term, hidden: Term) -> None:
+def _fits(call: Application, count: Term, batch: Term) -> None:
     """Require the inputs to have the sizes that the document tells."""
-    algebra, op, first = call.algebra, call.op, bool(call.attributes.get("layout"))
-    gates, count = len(RECURRENT[op].gates), algebra.whole(ways)
-    whole = algebra.scaled(hidden, gates)
+    algebra, op, hidden = call.algebra, call.op, call.array(R).shape[2]
+    whole = algebra.scaled(hidden, len(RECURRENT[op].gates))
+    first = bool(call.attributes.get("layout"))
     state = (batch, count, hidden) if first else (count, batch, hidden)
     wanted: dict[int, tuple[Term, ...]] = {
         W: (count, whole, call.array(X).shape[2]),
@@ -334,10 +278,8 @@ def _fits(call: Application, ways: int, batch: Term, hidden: Term) -> None:
     }
     given = call.attributes.get("hidden_size")
     if given is not None:
-        call.evaluator.given(
-            algebra.eq0(algebra.sub(hidden, algebra.whole(given))),
-            "the hidden size is that of the weights",
-        )
+        equal = algebra.eq0(algebra.sub(hidden, algebra.whole(given)))
+        call.evaluator.given(equal, "the hidden size is that of the weights")
     for position, sizes in wanted.items():
         array = call.optional(position)
         if array is None:
@@ -352,19 +294,14 @@ def _fits(call: Application, ways: int, batch: Term, hidden: Term) -> None:
 
 def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
     """The lengths as int64, which have to be within the time."""
-    found, algebra = call.optional(LENGTHS), call.algebra
-    if found is None:
+    given, algebra = call.optional(LENGTHS), call.algebra
+    if given is None:
         return None
-    if found.rank != 1 or found.dtype not in ("int32", INT64):
-        raise call.cannot("operator", f"lengths are {found.dtype} of rank {found.rank}")
-    call.evaluator.given(
-        algebra.eq0(algebra.sub(batch, found.shape[0])), "there are as many lengths as rows"
-    )
-    lengths = found
-    if found.dtype != INT64:
-        lengths = found.like(
-            lambda at: algebra.elementwise("Cast", (found.dtype, ()), INT64, [found.at(at)]), INT64
-        )
+    lengths = call.evaluator.indices(given)
+    if lengths.rank != 1:
+        raise call.cannot("operator", f"lengths have {lengths.rank} axes")
+    equal = algebra.eq0(algebra.sub(batch, lengths.shape[0]))
+    call.evaluator.given(equal, "there are as many lengths as rows")
     call.evaluator.for_each(
         lengths,
         lambda n: algebra.all((algebra.ge0(n), algebra.ge0(algebra.sub(time, n)))),
@@ -396,28 +333,21 @@ def _activation(
     meaning = activation_named(written)
     if meaning is None:
         raise call.cannot("operator", f"the activation {written!r} is not modelled")
-    name = meaning.name
     given = {one: next(lists[one], None) for one in meaning.parameters}
-    if any(value is None and meaning.default(one) is None for one, value in given.items()):
-        raise call.cannot("operator", f"{name} has no parameters")
+    known = {name: value for name, value in given.items() if value is not None}
+    if any(meaning.default(one) is None for one in given if one not in known):
+        raise call.cannot("operator", f"{meaning.name} has no parameters")
     algebra, dtype = call.algebra, call.array(X).dtype
+    if not meaning.is_operator:  # alpha * f(beta * x), or alpha * x + beta
+        alpha, beta = (algebra.literal(dtype, np.dtype(dtype).type(one)) for one in known.values())
 
-    def op(name: str, *args: Term) -> Term:
-        return algebra.elementwise(name, (), dtype, args)
+        def op(name: str, *args: Term) -> Term:
+            return algebra.elementwise(name, (), dtype, args)
 
-    numbers = [
-        algebra.literal(dtype, np.dtype(dtype).type(one))
-        for one in given.values()
-        if one is not None
-    ]
-    if name == "Affine":
-        alpha, beta = numbers
-        return lambda x: op("Add", op("Mul", alpha, x), beta)
-    if name == "ScaledTanh":
-        alpha, beta = numbers
+        if meaning.name == "Affine":
+            return lambda x: op("Add", op("Mul", alpha, x), beta)
         return lambda x: op("Mul", alpha, op("Tanh", op("Mul", beta, x)))
-    version = defs.get_schema(name).since_version
-    known = attributes_of(NodeProto(op_type=name), version)
-    known |= {one: value for one, value in given.items() if value is not None}
-    meant = tuple((one, exact(value)) for one, value in sorted(known.items()))
-    return lambda x: algebra.elementwise(name, meant, dtype, [x])
+    node, version = NodeProto(op_type=meaning.name), defs.get_schema(meaning.name).since_version
+    meant = sorted((attributes_of(node, version) | known).items())
+    attributes = tuple((name, exact(value)) for name, value in meant)
+    return lambda x: algebra.elementwise(meaning.name, attributes, dtype, [x])

@@ -199,9 +199,9 @@ class Algebra(Extremes):
         self.bound(atom, own, self.sub(self.whole(MOST_ITERATIONS), own), *most)
         some = polynomial(self.sub(own, self.one))
         runs = limit.op != "poly" or self.is_positive(limit)
-        if runs and not atom.free and some not in self._facts:
-            self._facts.append(some)
-            self._proven.clear()
+        if runs and not atom.free and some not in self._here.facts:
+            self._here.facts.append(some)
+            self._here.proven.clear()
         return self.add(sure, self.lift(atom))
 
     def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
@@ -364,12 +364,12 @@ class Algebra(Extremes):
         if not iteration:
             return recurrence.args[0]
         key = recurrence, iteration
-        if key not in self._states:
+        if key not in self._here.states:
             variables = [self.variable() for _ in range(rank)]
             at = tuple(map(self.lift, variables))
             made = self.step_of(recurrence, self.whole(iteration - 1), at)
-            self._states[key] = self.close(variables, made)
-        return self._states[key]
+            self._here.states[key] = self.close(variables, made)
+        return self._here.states[key]
 
     def step_of(self, recurrence: Term, iteration: Term, indices: tuple[Term, ...]) -> Term:
         """The first state of a recurrence after an iteration."""

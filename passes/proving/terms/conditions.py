@@ -42,7 +42,7 @@ class Conditions(Numbers):
 
     def assume(self, condition: Term) -> None:
         """Let a condition hold from here on. Raises Contradiction."""
-        self._proven.clear()
+        self._here.proven.clear()
         if condition is self.false:
             raise Contradiction
         if condition.op == "and":
@@ -54,14 +54,14 @@ class Conditions(Numbers):
                 raise Contradiction
             self._fact(condition.args[0])
         elif condition.op == "eq0":
-            self._known[condition] = True
+            self._here.known[condition] = True
             (value,) = condition.args
             self._fact(value)
             self._fact(self.scaled(value, -1))
             self._solve(value)
         elif condition.op == "not":
             (inner,) = condition.args
-            self._known[inner] = False
+            self._here.known[inner] = False
             if inner.op == "forall":
                 self._witness(*inner.args)
             if inner.op == "eq0":
@@ -70,54 +70,48 @@ class Conditions(Numbers):
                     if self.is_not_negative(side):
                         self._fact(self.sub(side, self.one))
         elif condition is not self.true:
-            self._known[condition] = True
+            self._here.known[condition] = True
             if condition.op == "or":
-                self._known[self.negation(condition)] = False
+                self._here.known[self.negation(condition)] = False
             if condition.op == "forall":
-                self._alike.append(condition)
-                self._instances.clear()
-                self._reduced.clear()
+                self._here.holds_for_each(condition)
 
     def _witness(self, size: Term, condition: Term) -> None:
         """Let there be an index below `size` of which a condition does not hold."""
         _, body = self.opened(condition, [size])
-        self._facts.append(polynomial(self.sub(size, self.one)))
+        self._here.facts.append(polynomial(self.sub(size, self.one)))
         self.assume(self.negation(body))
         for atom in subterms(body):
             if atom.op in ("elem", "ew"):
-                self._facts += self._known_of(atom)
-        self._proven.clear()
+                self._here.facts += self._known_of(atom)
+        self._here.proven.clear()
 
     def know_of_each(self, size: Term, index: Term, condition: Term) -> None:
         """Let a condition hold of every index below `size`, which is shown of each."""
         for part in condition.args if condition.op == "and" else (condition,):
             if part.op == "ge0" and index.uid in part.free:
                 made = self.terms.make("forall", None, (size, self.close([index], part)))
-                if made not in self._alike:
-                    self._alike.append(made)
-                    self._instances.clear()
-                    self._reduced.clear()
-                    self._proven.clear()
+                self._here.holds_for_each(made)
 
     def restate(self, op: str) -> None:
         """Know what is known about terms with this operator about what they are now, too."""
 
         def again(term: Term) -> Term | None:
-            if term in self._restated or all(one.op != op for one in subterms(term)):
+            if term in self._here.restated or all(one.op != op for one in subterms(term)):
                 return None
             made = self.subst(term, {}, whole=True)
-            self._restated |= {term, made}
+            self._here.restated |= {term, made}
             return made
 
-        for fact in [self.sum(one) for one in self._facts]:
+        for fact in [self.sum(one) for one in self._here.facts]:
             made = again(fact)
             if made is not None and made is not fact:
-                self._facts.append(polynomial(made))
-        for condition, holds in list(self._known.items()):
+                self._here.facts.append(polynomial(made))
+        for condition, holds in list(self._here.known.items()):
             made = again(condition)
             if made not in (None, self.true, self.false):
-                self._known.setdefault(made, holds)
-        self._proven.clear()
+                self._here.known.setdefault(made, holds)
+        self._here.proven.clear()
 
     def proves(self, condition: Term) -> bool:
         """Return whether a condition holds for certain."""
@@ -127,7 +121,7 @@ class Conditions(Numbers):
             return True
         if condition.op == "ge0":
             return self.is_not_negative(condition.args[0]) or self._proves_by_branch(condition)
-        return condition is self.true or self._known.get(condition, False)
+        return condition is self.true or self._here.known.get(condition, False)
 
     def _proves_by_branch(self, condition: Term) -> bool:
         """Return whether a number of an index that is one of two is not negative either way; where
@@ -155,32 +149,17 @@ class Conditions(Numbers):
         """Return whether a condition holds wherever the whole numbers `assumed` are not
         negative."""
         with self._apart():
-            self._facts += map(polynomial, assumed)
+            self._here.facts += map(polynomial, assumed)
             return self.proves(self.subst(condition, {}, whole=True))
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
         """Forget afterwards what is learned within."""
-        kept = (self._facts, self._known, self._equal, self._positive, self._alike)
-        states, self._states = self._states, {}
-        reduced, self._reduced = self._reduced, {}
-        extremes, self._extremes = self._extremes, list(self._extremes)
-        restated, self._restated = self._restated, set(self._restated)
-        self._facts, self._known = list(self._facts), dict(self._known)
-        self._equal, self._positive = dict(self._equal), set(self._positive)
-        self._alike = list(self._alike)
-        self._proven.clear()
-        self._instances.clear()
+        kept, self._here = self._here, self._here.copied()
         try:
             yield
         finally:
-            self._facts, self._known, self._equal, self._positive, self._alike = kept
-            self._states = states
-            self._reduced = reduced
-            self._extremes = extremes
-            self._restated = restated
-            self._proven.clear()
-            self._instances.clear()
+            self._here = kept
 
     @contextmanager
     def assuming(self, condition: Term) -> Iterator[bool]:
@@ -277,7 +256,7 @@ class Conditions(Numbers):
 
     def boolean(self, term: Term) -> Term:
         """A bool that nothing simplifies, but that may be known."""
-        known = self._known.get(term)
+        known = self._here.known.get(term)
         return term if known is None else self.truth(known)
 
     def negation(self, condition: Term) -> Term:

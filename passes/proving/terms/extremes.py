@@ -34,14 +34,14 @@ class Extremes(Constants):
 
     def _about_reduction(self, atom: Term) -> list[Sum]:
         """Polynomials of a reduction that are not negative; there is something to reduce."""
-        if atom not in self._reduced and not self._is_reducing:
+        if atom not in self._here.reduced and not self._is_reducing:
             self._is_reducing = True  # what is asked for within knows nothing of reductions
             try:
-                self._reduced[atom] = self._bounds_of(atom)
+                self._here.reduced[atom] = self._bounds_of(atom)
             finally:
                 self._is_reducing = False
-            self._proven.clear()
-        return self._reduced.get(atom, [])
+            self._here.proven.clear()
+        return self._here.reduced.get(atom, [])
 
     def _bounds_of(self, atom: Term) -> list[Sum]:
         *sizes, function = atom.args
@@ -76,7 +76,7 @@ class Extremes(Constants):
 
     def _limits(self, sign: int) -> Iterator[Term]:
         """What elements of something are known not to exceed, or not to be less than."""
-        for condition in self._alike:
+        for condition in self._here.alike:
             (body,) = condition.args[1].args
             parts = dict(polynomial(body.args[0])) if body.op == "ge0" else {}
             read = [mono for mono in parts if len(mono) == 1 and mono[0].op == "elem"]
@@ -229,11 +229,7 @@ class Extremes(Constants):
         ahead = self.scaled(self.sub(own, element), signs[data])
         body = self.close([index], self.terms.make("ge0", None, (ahead,)))
         condition = self.terms.make("forall", None, (sizes[0], body))
-        if condition not in self._extremes:
-            self._extremes.append(condition)
-            self._instances.clear()
-            self._reduced.clear()
-            self._proven.clear()
+        self._here.holds_for_each(condition)
 
 
 def _float(element: Term, dtype: str) -> float | None:

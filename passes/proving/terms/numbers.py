@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from passes.proving.terms.integers import Search, product
@@ -39,6 +40,38 @@ class Contradiction(Exception):
     """Nothing is like what this path assumes."""
 
 
+@dataclass
+class Knowledge:
+    """What is known on one path, and what was concluded from it.
+
+    `alike` are conditions on all elements along an axis; of the others, `known` tells which hold,
+    and `equal` what an equation makes of an atom.
+    """
+
+    facts: list[Sum] = field(default_factory=list)
+    known: dict[Term, bool] = field(default_factory=dict)
+    equal: dict[Term, Term] = field(default_factory=dict)
+    positive: set[Term] = field(default_factory=set)
+    alike: list[Term] = field(default_factory=list)
+    restated: set[Term] = field(default_factory=set)
+    proven: dict[Term, bool] = field(default_factory=dict)
+    instances: dict[Term, list[Sum]] = field(default_factory=dict)
+    reduced: dict[Term, list[Sum]] = field(default_factory=dict)
+    states: dict[tuple[Term, int], Term] = field(default_factory=dict)
+
+    def copied(self) -> Knowledge:
+        """The same, to be added to; conclusions are drawn anew."""
+        known = self.known.copy(), self.equal.copy(), self.positive.copy()
+        return Knowledge(self.facts.copy(), *known, self.alike.copy(), self.restated.copy())
+
+    def holds_for_each(self, condition: Term) -> None:
+        """Know a condition on all elements along an axis."""
+        if condition not in self.alike:
+            self.alike.append(condition)
+            for concluded in (self.instances, self.reduced, self.proven):
+                concluded.clear()
+
+
 class Numbers(ABC):
     """Polynomials over whole numbers; every function gives what its name tells for all values that
     the path allows."""
@@ -54,17 +87,7 @@ class Numbers(ABC):
 
     def forget(self) -> None:
         """Know nothing but what holds on every path."""
-        self._facts: list[Sum] = []
-        self._known: dict[Term, bool] = {}
-        self._equal: dict[Term, Term] = {}
-        self._positive: set[Term] = set()
-        self._proven: dict[Term, bool] = {}
-        self._alike: list[Term] = []
-        self._extremes: list[Term] = []  # of numbers that fit, as is known on this path
-        self._restated: set[Term] = set()
-        self._instances: dict[Term, list[Sum]] = {}
-        self._reduced: dict[Term, list[Sum]] = {}
-        self._states: dict[tuple[Term, int], Term] = {}
+        self._here = Knowledge()
 
     @abstractmethod
     def subst(self, term: Term, values: Values, *, whole: bool = False) -> Term:
@@ -113,8 +136,8 @@ class Numbers(ABC):
     def _fact(self, value: Term) -> None:
         if self.is_not_negative(self.sub(self.whole(-1), value)):
             raise Contradiction
-        self._facts.append(polynomial(value))
-        self._proven.clear()
+        self._here.facts.append(polynomial(value))
+        self._here.proven.clear()
         if self.is_not_negative(self.scaled(value, -1)):
             self._solve(value)
 
@@ -129,9 +152,11 @@ class Numbers(ABC):
             if (atom.free and atom.op != "var") or any(atom is inner for inner in subterms(rest)):
                 continue
             if atom.op == "idiv":
-                self._facts += self._about(atom)
-            self._equal[atom] = rest
-            self._facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in self._facts]
+                self._here.facts += self._about(atom)
+            here = self._here
+            here.equal[atom] = rest
+            here.equal = {a: self.subst(b, {}, whole=True) for a, b in here.equal.items()}
+            here.facts = [polynomial(self.subst(self.sum(f), {}, whole=True)) for f in here.facts]
             return
 
     def is_positive(self, value: Term) -> bool:
@@ -143,13 +168,13 @@ class Numbers(ABC):
         known = self.number(value)
         if known is not None:
             return known >= 0
-        if value not in self._proven:
-            search = Search(self._facts, self._about, self._is_positive)
-            self._proven[value] = search.proves(polynomial(value))
-        return self._proven[value]
+        if value not in self._here.proven:
+            search = Search(self._here.facts, self._about, self._is_positive)
+            self._here.proven[value] = search.proves(polynomial(value))
+        return self._here.proven[value]
 
     def _is_positive(self, atom: Term) -> bool:
-        return atom.op in _COUNTS or atom in self._positive
+        return atom.op in _COUNTS or atom in self._here.positive
 
     def _about(self, atom: Term) -> list[Sum]:
         """Polynomials of an atom that are not negative."""
@@ -163,7 +188,7 @@ class Numbers(ABC):
                 return []
             if atom not in self._relatives:
                 self._relatives[atom] = self._parts_of(atom)
-            return self._relatives[atom] + ([own] if atom in self._positive else [])
+            return self._relatives[atom] + ([own] if atom in self._here.positive else [])
         if atom.op in ("elem", "ew", "output"):
             low, high = self._range_of(atom)
             limits: list[Sum] = [{(atom,): 1, (): -low}, {(atom,): -1, (): high}]
@@ -184,10 +209,10 @@ class Numbers(ABC):
 
     def _known_of(self, atom: Term) -> list[Sum]:
         """The facts about an element that are known of all."""
-        if atom in self._instances or atom.op not in ("elem", "ew"):
-            return self._instances.get(atom, [])
-        found = self._instances[atom] = []
-        for condition in (*self._alike, *self._extremes):
+        if atom in self._here.instances or atom.op not in ("elem", "ew"):
+            return self._here.instances.get(atom, [])
+        found = self._here.instances[atom] = []
+        for condition in self._here.alike:
             size, function = condition.args
             (body,) = function.args
             assert isinstance(function.data, tuple)
@@ -204,14 +229,14 @@ class Numbers(ABC):
                 if inside and self.subst(one, {function.data[0]: index}) is self.lift(atom):
                     found.append(polynomial(self.subst(body.args[0], {function.data[0]: index})))
                 break
-        self._proven.clear()
+        self._here.proven.clear()
         return found
 
     def bound(self, atom: Term, *values: Term) -> None:
         """Know from here on that these are not negative, wherever the atom has a meaning."""
         self._bounds[atom] = [polynomial(value) for value in values]
         if any(polynomial(value) == {(atom,): 1} for value in values):
-            self._positive.add(atom)
+            self._here.positive.add(atom)
 
     def variable(self, size: Term | None = None) -> Term:
         """A new variable, an index below `size`."""
@@ -250,7 +275,7 @@ class Numbers(ABC):
         """The whole number that an atom is."""
         if atom.op == "poly":
             return atom
-        return self._equal[atom] if atom in self._equal else self.sum({(atom,): 1})
+        return self._here.equal[atom] if atom in self._here.equal else self.sum({(atom,): 1})
 
     def number(self, value: Term) -> int | None:
         """The number that a term is; None where it depends on something, or is no polynomial."""
@@ -308,7 +333,7 @@ class Numbers(ABC):
             return self.sub(whole, self.one)
         atom = self.terms.make("idiv", None, (rest, by))
         if self.is_not_negative(rest):
-            self._positive.add(atom)
+            self._here.positive.add(atom)
         return self.add(whole, self.lift(atom))
 
     def imod(self, value: Term, by: Term) -> Term:
@@ -361,7 +386,7 @@ class Numbers(ABC):
         atom = self.terms.make(op, None, pair)
         signs = [self.is_not_negative(one) for one in pair]
         if all(signs) or (op == "max" and any(signs)):
-            self._positive.add(atom)
+            self._here.positive.add(atom)
         return self.lift(atom)
 
     def fits(self, value: Term) -> Term | None:

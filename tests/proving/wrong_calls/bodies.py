@@ -345,6 +345,31 @@ CHOSEN: dict[str, Case] = {
         {"CumSum": "CumSum <reverse = 1>"},
         {"x": [1, 2], "a": 0, "n": 1},
     ),
+    "cases that are not proven, of a size and of a product of sizes": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x, float[N,M] w) => (float[N] y, int64 z) {
+            n = Size (w)  zero = Constant <value_int = 0> ()  empty = Equal (n, zero)
+            z = If (empty) <then_branch = a () => (int64 p) { p = Constant <value_int = 1> () },
+                else_branch = b () => (int64 q) { q = Constant <value_int = 2> () }>
+            k = Size (x)  two = Constant <value_int = 2> ()  short = LessOrEqual (k, two)
+            y = If (short) <then_branch = c () => (float[N] r) { r = Neg (x) },
+                else_branch = d () => (float[N] s) { s = Cos (x) }> }""",
+        {"r = Neg": "r = Sin", "value_int = 1": "value_int = 3"},
+        {"x": [1], "w": [[1]]},
+    ),
+    "a value of a branch that is named like one of the graph": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x, bool c) => (float[N] y, float[N] z) {
+            z = If (c) <then_branch = a () => (float[N] p) { t = Cos (x)  p = Abs (t) },
+                else_branch = b () => (float[N] q) { q = Neg (x) }>
+            t = Sin (x)  y = Neg (t) }""",
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x, bool c) => (float[N] y, float[N] z) {
+            t = Sin (x)  u = Neg (t)  y = Identity (u)
+            z = If (c) <then_branch = a () => (float[N] p) { p = Abs (t) },
+                else_branch = b () => (float[N] q) { q = Neg (x) }> }""",
+        {"x": [1], "c": True},
+    ),
 }
 
 BODIES = {**FAILING, **ITERATED, **CHOSEN}

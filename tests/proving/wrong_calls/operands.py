@@ -372,6 +372,21 @@ CHOSEN: dict[str, Case] = {
         {"HannWindow": "HannWindow <periodic = 0>"},
         {"n": 4},
     ),
+    "a Pad that may cut off what it adds": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x) => (float[N] y) {
+            p = Constant <value = int64[2] {-2, 1}> ()  unread = Pad (x, p)  y = Neg (x) }""",
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x) => (float[N] y) {
+            i = Constant <value_int = 1> ()  unread = Gather (x, i)  y = Neg (x) }""",
+        {"x": [1]},
+    ),
+    "a OneHot of depth 0": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (int64[0] i, float[2] v) => (float[2] y) { y = Neg (v) }""",
+        {"y =": "d = Constant <value_int = 0> ()  unread = OneHot (i, d, v)  y ="},
+        {"i": [], "v": [1, 2]},
+    ),
 }
 
 DRAWN: dict[str, Case] = {

@@ -1,5 +1,4 @@
-"""GatherElements, GatherND, the scatters, OneHot: places out of range are errors. Also Expand
-and Unique."""
+"""The gathers, the scatters, OneHot: places out of range are errors. Also Unique."""
 
 from __future__ import annotations
 
@@ -9,6 +8,17 @@ from passes.types.dtypes import is_float
 from passes.verify.executor import Array
 from passes.verify.reference.ops.layout import normalized, see_room, see_shape
 from passes.verify.reference.registry import KernelCall, implements
+
+
+@implements("Gather")
+def gather(call: KernelCall, data: Array, indices: Array) -> Array:
+    """Gather-1 to -13: the elements of `indices` along one axis, of any rank.
+
+    Raises IndexError outside of -n..n-1, also if the result is empty.
+    """
+    (axis,) = normalized([call.get("axis")], data.ndim)
+    _see_range(indices, data.shape[axis])
+    return np.asarray(np.take(data, indices, axis))
 
 
 @implements("GatherElements")
@@ -117,9 +127,7 @@ def _places(call: KernelCall, data: Array, indices: Array) -> tuple[Array, ...]:
     if indices.ndim != data.ndim or data.ndim == 0:
         raise ValueError(f"indices are {indices.ndim}-d, data is {data.ndim}-d")
     (axis,) = normalized([call.get("axis")], data.ndim)
-    size = data.shape[axis]
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        raise IndexError(f"indices must lie in {-size}..{size - 1}")
+    _see_range(indices, data.shape[axis])
     places: list[Array] = list(np.indices(indices.shape, sparse=True))
     places[axis] = indices
     return tuple(places)
@@ -131,3 +139,8 @@ def expand(call: KernelCall, x: Array, shape: Array) -> Array:
     sizes = np.broadcast_shapes(x.shape, tuple(int(size) for size in shape))
     see_room(call, sizes)
     return np.broadcast_to(x, sizes).copy()
+
+
+def _see_range(indices: Array, size: int) -> None:
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise IndexError(f"indices must lie in {-size}..{size - 1}")
