@@ -16,6 +16,7 @@ from onnx import ModelProto, ValueInfoProto
 from passes.proving.terms.term import Term, polynomial, subterms
 from passes.types import signature
 from passes.types.dtypes import is_float
+from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.executor import Array, Feeds
 from passes.verify.inputs import arrays
 from passes.verify.inputs.arrays import IntStyle, Manner, Style
@@ -76,6 +77,14 @@ def written(unknown: Unknown) -> str:
     """A size or an input as formulas have it."""
     name = unknown[1]
     return "size of axis {1} of {0!r}".format(*name) if isinstance(name, tuple) else f"{name}"
+
+
+def sizes_of(value: ValueInfoProto) -> list[int | Unknown]:
+    """The sizes of an input, those that are free by name, or by input and axis."""
+    return [
+        dim if isinstance(dim, int) else ("dim", dim or (value.name, axis))
+        for axis, dim in enumerate(dims_of(value.type) or ())
+    ]
 
 
 def cases_of(model: ModelProto, clues: Clues, seed: int = 0) -> list[Case]:
@@ -272,18 +281,18 @@ def _feeds(
     feeds: dict[str, Array] = {}
     sizes: dict[object, int] = {}
     for number, value in enumerate(inputs):
-        type_ = value.type.tensor_type
-        shape = []
-        for axis, dim in enumerate(type_.shape.dim):
-            name = dim.dim_param or (value.name, axis)
-            size = given.get(("dim", name), sizes.setdefault(name, _FEW[len(sizes) % len(_FEW)]))
-            shape.append(dim.dim_value if dim.HasField("dim_value") else size)
+        shape = [
+            given.get(size, sizes.setdefault(size, _FEW[len(sizes) % len(_FEW)]))
+            if isinstance(size, tuple)
+            else size
+            for size in sizes_of(value)
+        ]
         if prod(shape) > _MOST_ELEMENTS:
             return None
         ints = _INTS[turn % len(_INTS)]
         # the largest numbers overflow within a sum or not, by the order in which it is added up
         manner = Manner(floats.style, ints, (*shape, *sizes.values()), extremes=False, turn=turn)
-        made = arrays.array(rng, type_.elem_type, shape, manner)
+        made = arrays.array(rng, elem_type_of(value.type), shape, manner)
         known = given.get(("input", value.name))
         if known is not None and made.dtype.kind in "iu":
             ends = np.iinfo(made.dtype)

@@ -55,9 +55,15 @@ def _size(algebra: Algebra, unknown: Unknown) -> Term:
 
 
 def _above(condition: Term) -> Mapping[Unknown, int]:
-    """The largest size at which a condition does not hold, if it holds from a large one on."""
+    """The largest size at which a condition does not hold, if it holds from a large one on, or a
+    quotient of the size does."""
     parts = polynomial(condition.args[0]) if condition.op == "ge0" else {}
     sizes = [mono for mono in parts if mono]
+    if len(sizes) == 1 and [one.op for one in sizes[0]] == ["idiv"] and parts[sizes[0]] == 1:
+        value, by = map(polynomial, sizes[0][0].args)
+        if [*by] == [()]:  # a quotient is that large from a multiple of the divisor on
+            parts = {**value, (): value.get((), 0) + parts.get((), 0) * by[()]}
+            sizes = [mono for mono in parts if mono]
     if len(sizes) != 1 or len(sizes[0]) != 1 or sizes[0][0].op != "dim" or parts[sizes[0]] != 1:
         return {}
     last = -parts.get((), 0) - 1
@@ -66,16 +72,20 @@ def _above(condition: Term) -> Mapping[Unknown, int]:
 
 def _below(condition: Term) -> Mapping[Unknown, int]:
     """The least sizes at which a condition does not hold, if it holds up to small ones."""
-    if condition.op not in ("ge0", "eq0"):
-        return {}
-    parts = polynomial(condition.args[0])
-    sizes = [mono for mono in parts if mono]
-    if len(sizes) != 1 or any(one.op != "dim" for one in sizes[0]) or abs(parts[sizes[0]]) != 1:
-        return {}
-    last = -parts.get((), 0) * parts[sizes[0]]
-    if (condition.op == "ge0" and parts[sizes[0]] > 0) or not 0 <= last <= _SMALL:
-        return {}
+    sizes, factor, number = _compared(condition)
+    last = -number * factor
     # a product is 0 where one of its factors is
-    if len(sizes[0]) > 1 and last:
-        return {}
-    return {("dim", one.data): last + 1 for one in sizes[0]}
+    small = 0 <= last <= (_SMALL if len(sizes) == 1 else 0)
+    return dict.fromkeys(sizes, last + 1) if small and (factor, condition.op) != (1, "ge0") else {}
+
+
+def _compared(condition: Term) -> tuple[list[Unknown], int, int]:
+    """The sizes whose product, times 1 or -1, is compared, this factor, and the number that is
+    added; no sizes where something else is."""
+    parts = polynomial(condition.args[0]) if condition.op in ("ge0", "eq0") else {}
+    products = [mono for mono in parts if mono]
+    if len(products) != 1 or any(one.op != "dim" for one in products[0]):
+        return [], 0, 0
+    factor = parts[products[0]]
+    sizes: list[Unknown] = [("dim", one.data) for one in products[0]]
+    return (sizes, factor, parts.get((), 0)) if abs(factor) == 1 else ([], 0, 0)

@@ -51,6 +51,16 @@ LOSSLESS = {
     ("uint16", "int32"),
 }
 
+#: Attributes that are 0 or 1; of other numbers, executors differ.
+_FLAGS = """allowzero exclusive fmod input_forget keepdims layout linear_before_reset
+    noop_with_empty_axes reverse select_last_index transA transB upper"""
+
+
+def odd_flag(attributes: Mapping[str, Any]) -> str:
+    """A sentence on an attribute that should be 0 or 1 and is not; empty if there is none."""
+    odd = (name for name in _FLAGS.split() if attributes.get(name) not in (None, 0, 1))
+    return next((f"the attribute {name!r} is {attributes[name]}, not 0 or 1" for name in odd), "")
+
 
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
     """The attributes that matter to a Cast to this dtype."""

@@ -14,7 +14,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
-from passes.proving.clues import Numbers, Unknown
+from passes.proving.clues import Numbers, Unknown, sizes_of
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.symbolic_evaluator import dtype_name
 from passes.proving.terms.algebra import Algebra
@@ -114,14 +114,6 @@ def _defaults(model: Model) -> dict[str, bytes]:
     return {one.name: model.read(one).tobytes() for one in tensors}
 
 
-def sizes_of(value: ValueInfoProto) -> list[int | Unknown]:
-    """The sizes of an input, those that are free by name, or by input and axis."""
-    return [
-        dim if isinstance(dim, int) else ("dim", dim or (value.name, axis))
-        for axis, dim in enumerate(dims_of(value.type) or ())
-    ]
-
-
 def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array:
     """Any value of an input, or the number to which it is fixed."""
     dims = dims_of(value.type)
@@ -132,10 +124,9 @@ def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array
     if ("input", value.name) in fixed:
         number = np.full([1] * len(dims), fixed["input", value.name], dtype)
         return constant(algebra, number)
-    shape = []
-    for size in sizes_of(value):
-        if not isinstance(size, int) and size not in fixed:
-            shape.append(algebra.lift(algebra.terms.make(*size)))
-        else:
-            shape.append(algebra.whole(size if isinstance(size, int) else fixed[size]))
-    return parameter(algebra, value.name, dtype, tuple(shape))
+    sizes = (one if isinstance(one, int) else fixed.get(one, one) for one in sizes_of(value))
+    shape = tuple(
+        algebra.whole(one) if isinstance(one, int) else algebra.lift(algebra.terms.make(*one))
+        for one in sizes
+    )
+    return parameter(algebra, value.name, dtype, shape)

@@ -25,6 +25,7 @@ from passes.proving.loops.relations import Relations
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
+    OF_MODELS,
     Fails,
     Fork,
     SymbolicEvaluator,
@@ -69,16 +70,11 @@ _MANNERS = (
     Manner(regrouped=True),
 )
 #: Why a proof fails in every manner.
-_IN_ANY_MANNER = {
-    "function",
-    "input",
-    "model",
-    "operator",
-    "opset",
-    "promise",
-    "random",
-    "sparse",
-    "type",
+_IN_ANY_MANNER = OF_MODELS | {"input", "operator", "promise", "type"}
+#: What is too large for a proof, but time.
+_TOO_LARGE = {
+    RecursionError: "terms are nested too deeply",
+    MemoryError: "terms take more memory than there is",
 }
 
 
@@ -188,12 +184,9 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
                 pending.append((*decisions, (fork.condition, False)))
         except NotProvable as error:
             failed = ended.at_node(error)
-        except OutOfTime as error:
-            failed = ended.why("budget", str(error) or f"more than {budget:g} s")
-        except RecursionError:
-            failed = ended.why("budget", "terms are nested too deeply")
-        except MemoryError:
-            failed = ended.why("budget", "terms take more memory than there is")
+        except (OutOfTime, RecursionError, MemoryError) as error:
+            detail = _TOO_LARGE.get(type(error)) or f"{error}" or f"more than {budget:g} s"
+            failed = ended.why("budget", detail)
         except BadModel as error:
             failed = ended.why("model", str(error))
         except _Unproven as error:
@@ -310,19 +303,18 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         return
     if isinstance(left, Unranked) and isinstance(right, Unranked):
         if not _alike(guide, left.term, right.term)[2]:
-            raise _unlike("element", repr(name), left.term, right.term, (), ())
+            raise _unlike("element", repr(name), left.term, right.term)
         return
     if left.kind != right.kind or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
-        sizes = [algebra.subst(one, {}, whole=True) for one in shown]  # by what is known by now
-        if not _alike(guide, sizes[0], sizes[1])[2]:
-            choice = algebra.choice(*sizes)
+        old, new = (algebra.subst(one, {}, whole=True) for one in shown)  # by what is known by now
+        if not _alike(guide, old, new)[2]:
+            choice = algebra.choice(old, new)
             if choice is not None:
                 raise Fork(choice)
-            output = f"{name!r}, size of axis {axis}"
-            raise _unlike("size", output, sizes[0], sizes[1], (), ())
+            raise _unlike("size", f"{name!r}, size of axis {axis}", old, new)
     if any(size is algebra.zero for size in left.shape):
         return
     variables = [algebra.variable(size) for size in left.shape]
@@ -383,24 +375,15 @@ def _unlike(
     output: str,
     left: Term,
     right: Term,
-    variables: Sequence[Term],
-    cases: Sequence[Term],
+    variables: Sequence[Term] = (),
+    cases: Sequence[Term] = (),
 ) -> _Unproven:
     """The parts of an output that are not shown equal, in these cases of its indices."""
-    before, after, within = difference(left, right, variables)
-    detail = ", ".join(formula(one, variables) for one in cases)
-    details = {"detail": f"for {detail}"} if detail else {}
-    return _Unproven(
-        code,
-        left,
-        right,
-        *cases,
-        output=output,
-        before=before,
-        after=after,
-        within=within,
-        **details,
-    )
+    found = zip(("before", "after", "within"), difference(left, right, variables), strict=True)
+    details = {"output": output, **dict(found)}
+    if cases:
+        details["detail"] = "for " + ", ".join(formula(one, variables) for one in cases)
+    return _Unproven(code, left, right, *cases, **details)
 
 
 def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +33,8 @@ from passes.ir.operators import (
     plain_domain,
 )
 from passes.ir.places import MAIN, label
-from passes.ir.protos import copied, replace_all
 from passes.ir.versions import OLDEST_OPSET
+from passes.proving.families import odd_flag
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
     Array,
@@ -45,6 +46,7 @@ from passes.proving.terms.arrays import (
 )
 from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term, subterms
+from passes.verify.reference.library import call_attributes, specialise
 
 if TYPE_CHECKING:
     from passes.proving.operators.calls import Calls
@@ -53,7 +55,7 @@ Values = dict[str, Array]
 #: Values of the new model that are tried in vain as those of the original of the same names.
 _MOST_UNLIKE = 4
 #: Codes of what no operator may stand for: it is no value that a node computes.
-_OF_MODELS = frozenset({"function", "model", "opset", "random", "sparse"})
+OF_MODELS = frozenset({"function", "model", "opset", "random", "sparse"})
 
 
 @dataclass(frozen=True)
@@ -147,20 +149,6 @@ class Application:
         if name not in self.values:
             raise self.cannot("model", f"it reads {name!r}, which does not exist")
         return self.values[name]
-
-    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
-        """Axes that may count from the end, each of them once."""
-        found = [self.axis(one, rank) for one in axes]
-        if len(set(found)) != len(found):
-            raise NotProvable("axis", f"{self.op} names an axis twice")
-        return found
-
-    def numbers(self, position: int, name: str) -> list[int] | None:
-        """Whole numbers, an attribute in old opsets, later an input; None where there are none."""
-        if self.attributes.get(name) is not None:
-            return [int(one) for one in self.attributes[name]]
-        given = self.optional(position)
-        return None if given is None else given.numbers()
 
 
 #: Operators whose entries read sequences.
@@ -422,7 +410,7 @@ class SymbolicEvaluator:
         tensor = constant_tensor(node)
         if tensor is not None:
             return [self.constant(tensor)]
-        attributes = attributes_of(node, opsets[""]) if is_onnx_domain(node.domain) else {}
+        attributes = attributes_of(node, opsets[""])
         call = Application(self, node, inputs, opsets, attributes, values, owner)
         if self.is_within:
             return self._evaluated(call)
@@ -457,7 +445,7 @@ class SymbolicEvaluator:
         try:
             return handler(call)
         except NotProvable as error:
-            if error.code in _OF_MODELS:
+            if error.code in OF_MODELS:
                 raise
             path, self.path[depth:], self.is_vacuous = self.path[depth:], [], vacuous
             try:
@@ -471,18 +459,13 @@ class SymbolicEvaluator:
     def _called(
         self, function: FunctionProto, node: NodeProto, inputs: list[Array | None]
     ) -> list[Array]:
-        names = [*function.input]
-        given: dict[str, Array | None] = dict(zip(names, inputs, strict=False))
-        chosen = {one.name: one for one in (*function.attribute_proto, *node.attribute)}
-        body = copied(function)
-        replace_all(body.node, [_bound(one, chosen) for one in function.node])
-        opsets = versions(function.opset_import)
-        left_out = {name for name in names if given.get(name) is None}
+        given = dict(zip_longest(function.input, inputs))
+        body = specialise(function, call_attributes(node, function))
         for one in body.node:
             for place, name in enumerate(one.input):
-                one.input[place] = "" if name in left_out else name
+                one.input[place] = "" if given.get(name, name) is None else name
         values = {name: value for name, value in given.items() if value is not None}
-        inner = self.run(body, values, opsets)
+        inner = self.run(body, values, versions(function.opset_import))
         return [inner[name] for name in function.output]
 
 
@@ -506,36 +489,20 @@ def _is_of_call(condition: Term) -> bool:
     return condition.op == "answers"
 
 
-def _bound(node: NodeProto, chosen: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node of a function with the attributes that its caller chooses, also in its bodies."""
-    made = NodeProto()
-    made.CopyFrom(node)
-    del made.attribute[:]
-    for one in node.attribute:
-        if one.ref_attr_name and one.ref_attr_name not in chosen:
-            continue
-        new = made.attribute.add()
-        new.CopyFrom(chosen[one.ref_attr_name] if one.ref_attr_name else one)
-        new.name = one.name
-        for graph in (new.g, *new.graphs):
-            nodes = [_bound(inner, chosen) for inner in graph.node]
-            del graph.node[:]
-            graph.node.extend(nodes)
-    return made
-
-
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its version; None where there is none."""
-    schema = defs.get_schema(op_of(node), opset, "")
     found: dict[str, Any] = {}
-    for name, declared in schema.attributes.items():
-        default = declared.default_value
-        found[name] = _value(default) if default.type else None
+    if is_onnx_domain(node.domain):
+        for name, declared in defs.get_schema(op_of(node), opset, "").attributes.items():
+            default = declared.default_value
+            found[name] = _value(default) if default.type else None
     for one in node.attribute:
         if one.ref_attr_name:
             sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"
             raise NotProvable("function", sentence)
         found[one.name] = _value(one)
+    if odd_flag(found):
+        raise NotProvable("model", odd_flag(found))
     return found
 
 
@@ -554,3 +521,9 @@ def dtype_name(element: int) -> str:
         raise NotProvable("type", f"the element type {element} is not modelled")
     name = np.dtype(helper.tensor_dtype_to_np_dtype(element)).name
     return "string" if name in ("object", "str") else str(name)
+
+
+def type_of(array: Array) -> TypeProto:
+    """The type of an array with the sizes that are known."""
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
+    return helper.make_tensor_type_proto(element, list(map(array.algebra.number, array.shape)))

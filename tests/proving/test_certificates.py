@@ -201,6 +201,7 @@ def test_a_truncated_certificate_is_none(end: int) -> None:
         lambda it: it.pop("scope"),
         lambda it: it["choices"].update(relations=[{"text": 1}]),
         lambda it: it["choices"].update(cases=[]),
+        lambda it: it["scope"].update(bounds=[["y", float("inf")]]),
     ],
 )
 def test_another_form_is_no_certificate(change: Callable[[dict[str, Any]], object]) -> None:

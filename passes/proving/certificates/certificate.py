@@ -91,6 +91,7 @@ class Certificate:
             if version == VERSION:
                 made = read_as(cls, values)
                 assert isinstance(made, cls)
+                made.to_json()  # an infinite bound is none
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             why = printable(f"key {error}" if isinstance(error, KeyError) else error)

@@ -14,7 +14,7 @@ import numpy as np
 from passes.analysis.safety.randomness import first_random
 from passes.ir.model import Model
 from passes.proving.assumptions import CELLS_NOTHING, SCANS_NOTHING
-from passes.proving.clues import Unknown, written
+from passes.proving.clues import Unknown, sizes_of, written
 from passes.proving.drawn.operators import kernels
 from passes.proving.drawn.symbols import (
     Fork,
@@ -26,7 +26,6 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
-from passes.proving.pair import sizes_of
 from passes.reports.proof import Draw, Stated
 from passes.types import signature
 from passes.types.value_types import dims_of

@@ -19,7 +19,7 @@ from passes.operators.table import positions, traits_of, where
 from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
 from passes.proving.drawn.symbols import NotShown, TermTable, name_of, numbers, over
-from passes.proving.families import REDUCTIONS, cast_attributes
+from passes.proving.families import REDUCTIONS, cast_attributes, odd_flag
 from passes.proving.operators.calls import meaning
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import schema_call
@@ -182,6 +182,8 @@ class Operator:
     def _refuse_what_is_open(self, fed: Sequence[Array | None]) -> None:
         """Raises for operands on which executors answer differently: ModelFailed where most fail,
         else NotShown."""
+        if odd_flag(self.call.attributes):
+            raise NotShown("model", odd_flag(self.call.attributes))
         for place, one in enumerate(fed):
             if one is not None and one.ndim != 1 and place in _VECTORS.get(self.op, ()):
                 raise NotShown("shape", f"operand {place} of {self.op} is no vector")

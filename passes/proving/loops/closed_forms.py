@@ -1,5 +1,5 @@
-"""States in closed form: that never change, that each iteration makes anew, counts, lists, buffers
-that each iteration writes one place of, and windows that move by one place in each iteration."""
+"""States in closed form: that never change, that each iteration makes anew, counts, lists, and
+buffers that each iteration writes one place of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 @dataclass(frozen=True)
 class Step:
     """What an iteration makes of a state: the element at `variables` is `body`, of the iteration
-    `index`, in which `placeholder` is the state before it and `others` are states; `sizes` are
-    those before the first iteration, `growth` is by how much they grow."""
+    `index`, in which `placeholder` is the state before it and `others` are states; `initial` is the
+    state before the first iteration, with the sizes that it has before this one, and `growth` is by
+    how much they grow."""
 
     algebra: Algebra
     index: Term
@@ -25,23 +26,13 @@ class Step:
     variables: Sequence[Term]
     body: Term
     initial: Array
-    sizes: Sequence[Term]
     growth: Sequence[Term]
 
     @property
-    def at(self) -> Indices:
-        """The indices of the element, 0 along axes of size 1."""
-        return self.initial.key(tuple(map(self.algebra.lift, self.variables)))
-
-    @property
     def own(self) -> Term:
-        """The element before the iteration."""
-        return self.before(self.at)
-
-    @property
-    def before(self) -> Callable[[Indices], Term]:
-        """The elements before the iteration."""
-        return self.algebra.applied_to(self.placeholder)
+        """The element before the iteration, read at 0 along axes of size 1."""
+        at = self.initial.key(tuple(map(self.algebra.lift, self.variables)))
+        return self.algebra.applied_to(self.placeholder)(at)
 
     def named(self, term: Term, iteration: Term, indices: Indices) -> Term:
         """A term of the step for another iteration and other indices."""
@@ -76,7 +67,6 @@ def _forms(step: Step) -> Iterator[State | None]:
     if atom_of(step.body).op == "ite":
         yield from (_appended(step, axis) for axis in axes)
         yield from (_filled(step, axis) for axis in axes)
-        yield from (_moved(step, axis, by) for axis in axes for by in (1, -1))
     yield _counted(step)
 
 
@@ -91,8 +81,8 @@ def unless_kept(algebra: Algebra, element: Term, kept: Term) -> tuple[Term, Term
 
 def _appended(step: Step, axis: int) -> State | None:
     """A state to which every iteration appends rows that it makes of no state."""
-    algebra, old, by = step.algebra, step.sizes[axis], step.growth[axis]
-    end = algebra.add(old, algebra.mul(by, algebra.lift(step.index)))
+    algebra, end, by = step.algebra, step.initial.shape[axis], step.growth[axis]
+    old = algebra.sub(end, algebra.mul(by, algebra.lift(step.index)))
     place = algebra.lift(step.variables[axis])
     is_old = algebra.ge0(algebra.sub(algebra.sub(end, algebra.one), place))
     condition, new = unless_kept(algebra, step.body, step.own)
@@ -145,32 +135,6 @@ def _filled(step: Step, axis: int) -> State | None:
         return algebra.all(needed), made_by
 
     return None if (new.free | condition.free) & step.others else step.made(new, written)
-
-
-def _moved(step: Step, axis: int, by: int) -> State | None:
-    """A window: each iteration moves its elements by one place along an axis, and makes a new one
-    at the end, which does not move, or at the begin, of no state."""
-    algebra, initial = step.algebra, step.initial
-    end = algebra.sub(initial.shape[axis], algebra.one) if by > 0 else algebra.zero
-
-    def before(at: Indices, iterations: Term) -> tuple[Indices, Term]:
-        """The place of an element some iterations before, and how far that is from the end."""
-        place = algebra.add(at[axis], algebra.scaled(iterations, by))
-        return (*at[:axis], place, *at[axis + 1 :]), algebra.scaled(algebra.sub(end, place), by)
-
-    at, ahead = before(step.at, algebra.one)
-    condition, new = unless_kept(algebra, step.body, step.before(at))
-    is_new = algebra.negation(algebra.ge0(ahead))
-    if condition is not is_new or new.free & step.others or step.index.uid in end.free:
-        return None
-
-    def state(iteration: Term, indices: Indices) -> Term:
-        at, ahead = before(indices, iteration)
-        made_by = algebra.scaled(algebra.add(ahead, algebra.one), -1)
-        made = step.named(new, made_by, (*indices[:axis], end, *indices[axis + 1 :]))
-        return algebra.ite(algebra.ge0(ahead), initial.at(at), made)
-
-    return state
 
 
 def _counted(step: Step) -> State | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import starmap, zip_longest
 
 from onnx import GraphProto
@@ -13,6 +13,7 @@ from onnx import GraphProto
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.closed_forms import State
+from passes.proving.loops.counting import Counting, body_values, counting, trip_count
 from passes.proving.loops.states import Iteration, solved
 from passes.proving.symbolic_evaluator import (
     Application,
@@ -21,14 +22,12 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
-from passes.proving.terms.term import Term, polynomial
+from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of
 
-#: Of how many iterations at most each is a case of its own, where a condition may end them.
-_FEW_TRIPS = 8
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
 
@@ -226,8 +225,11 @@ def run(
     """Iterate at most `limit` times, for ever where it is None, while the condition holds; `rows`
     are the scanned ones of an iteration."""
     evaluator, algebra = call.evaluator, call.algebra
+    vacuous = evaluator.is_vacuous
+    evaluator.is_vacuous = vacuous or limit is algebra.zero
     try:
-        one = _iteration(call, form, initial, rows, limit)
+        counted = counting(call, form, initial, rows, limit)
+        one = _iteration(call, form, initial, rows, limit, counted)
     except Fails as error:
         runs = limit is None or evaluator.decide(
             algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
@@ -235,9 +237,10 @@ def run(
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
+    evaluator.is_vacuous = vacuous
     at, initial = algebra.lift(one.index), one.initial
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
-    states = solved(algebra, one, sized)
+    states = solved(algebra, one, sized, counted.known)
 
     def resolved(term: Term, index: Term) -> Term:
         values: dict[Term, Term | Callable[[Indices], Term]] = {
@@ -246,7 +249,7 @@ def run(
         }
         return algebra.subst(term, {**values, one.index: index})
 
-    trips = _trips(resolved(one.condition, at), one.index, limit, evaluator)
+    trips = counted.trips or trip_count(resolved(one.condition, at), one.index, limit, evaluator)
     is_open = algebra.number(trips) is None and not trips.free
     if evaluator.original and not evaluator.is_within and is_open:
         algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
@@ -297,34 +300,25 @@ def _iteration(
     initial: Sequence[Array],
     rows: Sequence[Callable[[Term], Array]],
     limit: Term | None,
+    counted: Counting,
 ) -> Iteration:
-    """Evaluate the body once, its states placeholders, its number a variable."""
+    """Evaluate the body once, its states placeholders unless they are known, its number a
+    variable."""
     evaluator, algebra = call.evaluator, call.algebra
-    index = algebra.variable(limit)
+    index = algebra.variable(limit if counted.trips is None else counted.trips)
     at = algebra.lift(index)
-    values: Values = dict(call.values)
-    values.update(evaluator.constants(form.body))
+    values = body_values(call, form, rows, limit, at)
     placeholders = [
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    for scan, row in zip(form.scanned, rows, strict=True):
-        assert limit is not None
-        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = row(place)
-    if form.condition is not None:
-        alone = (algebra.one,)
-        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
-        values[form.condition.body_input] = Array(
-            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
-        )
-    vacuous = evaluator.is_vacuous
-    evaluator.is_vacuous = vacuous or limit is algebra.zero
     growth: list[tuple[Term, ...]] = [()] * len(initial)
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
-        for carried, array, placeholder in zip(form.carried, begins, placeholders, strict=True):
-            values[carried.body_input] = array.like(algebra.applied_to(placeholder))
+        for number, carried in enumerate(form.carried):
+            state = counted.known.get(number)
+            element_of = partial(state, at) if state else algebra.applied_to(placeholders[number])
+            values[carried.body_input] = begins[number].like(element_of)
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
@@ -341,14 +335,13 @@ def _iteration(
             grown = [_more(*one) for one in zip(more, states, strict=True)]
             grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
             if not grows:
-                for carried, before, after in zip(form.carried, more, states, strict=True):
-                    _kept(evaluator, form.kind, before, after, carried.body_input)
+                for carried, old, new in zip(form.carried, more, states, strict=True):
+                    _kept(evaluator, form.kind, old, new, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
         growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
-    evaluator.is_vacuous = vacuous
     condition = algebra.true
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
@@ -439,105 +432,3 @@ def _slice(array: Array, axis: int, place: Term) -> Array:
     return Array(
         array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
     )
-
-
-def _trips(condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator) -> Term:
-    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
-    another one."""
-    algebra = evaluator.algebra
-    if condition is algebra.true:
-        if limit is None:
-            raise evaluator.cannot("condition", "nothing ends the loop")
-        return limit
-    # the conditions that count bound the iterations, the others may end them before
-    others = []
-    for part in condition.args if condition.op == "and" else (condition,):
-        closed = _counted(part, index, evaluator)
-        if closed is None:
-            others.append(part)
-        else:
-            limit = closed if limit is None else algebra.least(closed, limit)
-    if limit is not None and not others:
-        return limit
-    condition = algebra.all(others)
-    count = None if limit is None else algebra.number(limit)
-    if count is not None and count <= _FEW_TRIPS:
-        for number in range(count - 1):
-            again = algebra.subst(condition, {index: algebra.whole(number)})
-            if again.free:
-                break
-            if not evaluator.decide(again, "another iteration follows"):
-                return algebra.whole(number + 1)
-        else:
-            return algebra.whole(count)
-    exact = _counted_exactly(condition, index, evaluator)
-    if exact is not None:
-        return exact if limit is None else algebra.least(exact, limit)
-    head = algebra.terms.make("without") if limit is None else limit
-    trips = algebra.trips(head, algebra.close([index], condition))
-    if limit is None or (count is not None and count > MOST_ITERATIONS):
-        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
-        evaluator.require(ends, "the loop ends")
-    return trips
-
-
-def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
-    it, and one."""
-    algebra = evaluator.algebra
-    if condition.op != "ge0":
-        return algebra.one if condition is algebra.false else None
-    parts = dict(polynomial(condition.args[0]))
-    slope = -parts.pop((index,), 0)
-    rest = algebra.sum(parts)
-    if slope <= 0 or rest.free & {index.uid}:
-        return None
-    last = algebra.idiv(rest, algebra.whole(slope))
-    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))
-
-
-def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
-    """The number of iterations where the condition compares numbers that may wrap or be rounded,
-    but none up to the iteration that breaks it."""
-    algebra = evaluator.algebra
-    parts = condition.args if condition.op == "and" else (condition,)
-    read, ends = list[Term](), list[Term]()
-    for one in parts:
-        whole = _as_whole(algebra, one)
-        end = None if whole is None else _counted(whole, index, evaluator)
-        if whole is None or end is None:
-            return None
-        read.append(whole)
-        ends.append(end)
-    count = reduce(algebra.least, ends)
-    place = algebra.lift(algebra.variable(count))
-    there = algebra.all(algebra.subst(one, {index: place}) for one in read)
-    return count if algebra.subst(condition, {index: place}) is there else None
-
-
-def _as_whole(algebra: Algebra, condition: Term) -> Term | None:
-    """A comparison as if no number in it wrapped or were rounded."""
-    if condition.op == "ge0":
-        return condition
-    if condition.op != "ew" or condition.parts[0] not in ("Less", "LessOrEqual"):
-        return None
-    left, right = (_unrounded(algebra, one) for one in condition.args)
-    if left is None or right is None:
-        return None
-    difference = algebra.sub(right, left)
-    is_less = condition.parts[0] == "Less"
-    return algebra.ge0(algebra.sub(difference, algebra.one) if is_less else difference)
-
-
-def _unrounded(algebra: Algebra, term: Term) -> Term | None:
-    """An element as a whole number, if it is made of some by casts, sums and differences."""
-    if term.op == "poly":
-        return term
-    if term.op == "const" and term.parts[0] != "string":
-        value = float(term.parts[2])
-        return algebra.whole(int(value)) if value.is_integer() else None
-    if term.op == "ew" and term.parts[0] in ("Cast", "Add", "Sub"):
-        args = [one for one in (_unrounded(algebra, arg) for arg in term.args) if one is not None]
-        if len(args) == len(term.args):
-            return reduce(algebra.sub if term.parts[0] == "Sub" else algebra.add, args)
-    return None

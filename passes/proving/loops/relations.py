@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from itertools import product
-from math import prod
 
 from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import COMMUTE
@@ -46,7 +44,6 @@ class Relations:
         """Terms that read the loop of the smallest steps wherever they can."""
         self.algebra.related = self._read_from
         try:
-            self.algebra.restate("rec")
             return tuple(self.algebra.subst(one, {}, whole=True) for one in terms)
         finally:
             self.algebra.related = None
@@ -348,19 +345,19 @@ class Relations:
         if old is None and new is None:
             left, right = atom_of(left), atom_of(right)
             return left.op == right.op and self._parts(left, right)
-        if old is not None and new is not None:
-            if self._parts(old, new):
-                return True
-            ahead = algebra.sub(old.args[1], new.args[1])
-            if algebra.is_positive(ahead):
-                new = None
-            else:
-                old = None
-        one = old or new
-        written = None if one is None else self._unfolded(one)
-        if written is None:
+        if old is not None and new is not None and self._parts(old, new):
+            return True
+        side = new or old
+        assert side is not None
+        recurrence, iteration, *at = side.args
+        last = algebra.sub(iteration, algebra.one)
+        if algebra.is_not_negative(algebra.scaled(iteration, -1)):
+            made = algebra.state(recurrence, algebra.zero, tuple(at))
+        elif algebra.is_not_negative(last):
+            made = algebra.step_of(recurrence, last, tuple(at))
+        else:
             return False
-        return self.alike(*((written, right) if old else (left, written)))
+        return self.alike(left, made) if new else self.alike(made, right)
 
     def _parts(self, left: Term, right: Term) -> bool:
         """Return whether two terms of one operator have parts that are alike."""
@@ -381,33 +378,10 @@ class Relations:
         pairs = list(zip(left.args, right.args, strict=True))
         if all(self.alike(*pair) for pair in pairs):
             return True
-        if left.op == "red" and all(self.alike(*pair) for pair in pairs[:-1]):
-            return self._elements_alike(left.args[:-1], *pairs[-1])
         commutes = left.op == "ew" and left.parts[0] in COMMUTE
         if not commutes and left.op != "pair":  # the factors of a sum of products
             return False
         return all(map(self.alike, left.args, reversed(right.args)))
-
-    def _elements_alike(self, sizes: Sequence[Term], left: Term, right: Term) -> bool:
-        """Return whether two functions are alike at each of few indices, where that decides
-        something."""
-        if all(one.op != "ite" for side in (left, right) for one in subterms(side)):
-            return False
-        counts = [self.algebra.number(size) for size in sizes]
-        if prod(MOST_WRITTEN_OUT + 1 if one is None else one for one in counts) > MOST_WRITTEN_OUT:
-            return False
-        places = product(*(map(self.algebra.whole, range(one or 0)) for one in counts))
-        made = self.algebra.apply
-        return all(self.alike(made(left, at), made(right, at)) for at in places)
-
-    def _unfolded(self, read: Term) -> Term | None:
-        """A state as the last iteration makes it, if there is one for certain."""
-        last = self.algebra.sub(read.args[1], self.algebra.one)
-        if self.algebra.is_not_negative(self.algebra.scaled(read.args[1], -1)):
-            return self.algebra.state(read.args[0], self.algebra.zero, read.args[2:])
-        if not self.algebra.is_not_negative(last):
-            return None
-        return self.algebra.step_of(read.args[0], last, read.args[2:])
 
 
 def _read(term: Term) -> Term | None:

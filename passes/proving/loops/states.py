@@ -3,9 +3,10 @@ that they depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from passes.proving.loops.closed_forms import State, Step, closed_form
 from passes.proving.symbolic_evaluator import Reason
@@ -30,51 +31,56 @@ class Iteration:
     growth: list[tuple[Term, ...]]
 
 
-def solved(algebra: Algebra, one: Iteration, initial: Sequence[Array]) -> list[State]:
+def solved(
+    algebra: Algebra,
+    one: Iteration,
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> list[State]:
     """Every state in closed form, or as a recurrence of those that it depends on."""
-    found: dict[int, State] = {}
     generic = [array.generic() for array in one.states]
-    index = algebra.lift(one.index)
-    inner = frozenset(placeholder.uid for placeholder in one.placeholders)
-
-    def close(generic: list[tuple[list[Term], Term]]) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for number, (variables, step) in enumerate(generic):
-                if number in found:
-                    continue
-                values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
-                step = algebra.subst(step, values)
-                generic[number] = (variables, step)
-                closed = closed_form(
-                    Step(
-                        algebra,
-                        one.index,
-                        one.placeholders[number],
-                        inner,
-                        variables,
-                        step,
-                        initial[number],
-                        one.initial[number].shape,
-                        one.growth[number],
-                    )
-                )
-                if closed is not None:
-                    found[number] = closed
-                    changed = True
-
-    close(generic)
+    found = in_closed_form(algebra, one, generic, initial, known)
     # what no other state reads may be made of recurrences, as rows that are appended
     open_ = [number for number in range(len(generic)) if number not in found]
     read = {other for number in open_ for other in _members(one, number, generic)[1:]}
     for number in filter(read.__contains__, open_):
         found[number] = _recurrence(algebra, one, number, generic, initial)
-    close([*generic])
+    found = in_closed_form(algebra, one, [*generic], initial, found)
     for number in open_:
         if number not in found:
             found[number] = _recurrence(algebra, one, number, generic, initial)
     return [found[number] for number in range(len(generic))]
+
+
+def in_closed_form(
+    algebra: Algebra,
+    one: Iteration,
+    generic: list[tuple[list[Term], Term]],
+    initial: Sequence[Array],
+    known: Mapping[int, State] = MappingProxyType({}),
+) -> dict[int, State]:
+    """The states that have a closed form, and the known ones, which `generic` elements after the
+    iteration are read by from then on."""
+    found = dict(known)
+    index = algebra.lift(one.index)
+    inner = frozenset(placeholder.uid for placeholder in one.placeholders)
+    changed = True
+    while changed:
+        changed = False
+        for number, (variables, step) in enumerate(generic):
+            if number in found:
+                continue
+            values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
+            step = algebra.subst(step, values)
+            generic[number] = (variables, step)
+            own = one.placeholders[number], inner, variables, step
+            closed = closed_form(
+                Step(algebra, one.index, *own, initial[number], one.growth[number])
+            )
+            if closed is not None:
+                found[number] = closed
+                changed = True
+    return found
 
 
 def _recurrence(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs
 
 from passes.converters.steps import Identical
 from passes.converters.table import steps
@@ -224,28 +224,20 @@ def meaning(
 ) -> tuple[int, tuple[object, ...]]:
     """The version of a node, or the newest one in which it means the same, and its attributes
     there, without bodies."""
-    if not is_onnx_domain(node.domain):
-        given = helper.get_attribute_value
-        plain = [one for one in node.attribute if not (one.HasField("g") or one.graphs)]
-        return opsets.get(node.domain, 0), _described({one.name: given(one) for one in plain})
-    version = defs.get_schema(op_of(node), opsets[""], "").since_version
-    for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()) if newer else ():
-        if not isinstance(step, Identical):
-            break
-        version = step.version
-    return version, _described(attributes_of(node, version))
-
-
-def _described(attributes: Mapping[str, Any]) -> tuple[object, ...]:
-    """Attributes as a part of a term."""
-    return tuple((n, _exact(v)) for n, v in sorted(attributes.items()) if v is not None)
+    version = opsets.get(node.domain, 0)
+    if is_onnx_domain(node.domain):
+        version = defs.get_schema(op_of(node), opsets[""], "").since_version
+        for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()) if newer else ():
+            if not isinstance(step, Identical):
+                break
+            version = step.version
+    known = sorted(attributes_of(node, version).items())
+    return version, tuple((n, _exact(v)) for n, v in known if v is not None)
 
 
 def _exact(value: Any) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(map(_exact, value))
-    if isinstance(value, TensorProto):
-        value = numpy_helper.to_array(value)
     if hasattr(value, "SerializeToString"):
         return type(value).__name__, value.SerializeToString(deterministic=True)
     if isinstance(value, np.ndarray):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 
 import numpy as np
-from onnx import NodeProto, defs
+from onnx import defs, helper
 
 from passes.operators.cells import (
     DIRECTIONS,
@@ -16,11 +16,13 @@ from passes.operators.cells import (
     LENGTHS,
     RECURRENT,
     B,
+    Function,
+    OpenActivations,
     P,
     R,
     W,
     X,
-    activation_named,
+    functions_of,
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
 from passes.proving.loops.states import Iteration, solved
@@ -144,9 +146,8 @@ def cell(call: Application) -> list[Array]:
     algebra, op, given = call.algebra, call.op, call.array(X)
     ways = DIRECTIONS.get(call.attributes["direction"].decode(), ())
     batch_first = bool(call.attributes.get("layout"))
-    if given.dtype not in _FLOATS or any(
-        one and one.rank != 3 for one in (given, *call.inputs[1:3])
-    ):
+    ranked = all(one is None or one.rank == 3 for one in (given, *call.inputs[1:3]))
+    if given.dtype not in _FLOATS or not ranked or not ways:
         raise call.cannot("operator", f"{op} of {given.dtype} is not modelled")
     x, whole = _with_axes(given, (1, 0, 2)) if batch_first else given, algebra.whole(len(ways))
     time, batch, _ = x.shape
@@ -311,43 +312,34 @@ def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
 
 
 def _activations(call: Application, ways: int) -> list[list[Activation]]:
-    """The activations of each direction; parameters are handed out in order.
+    """The activations of each direction.
 
     Raises:
         NotProvable: one is unknown, or has no parameter where runtimes differ.
     """
-    default = RECURRENT[call.op].activations
-    given = call.attributes.get("activations")
-    names = [one.decode() for one in given] if given else [*default] * ways
-    if len(names) < len(default) * ways or not ways:
-        raise call.cannot("operator", f"{len(names)} activations, not {len(default) * ways}")
-    lists = {n: iter(call.attributes.get(f"activation_{n}") or ()) for n in ("alpha", "beta")}
-    found = [_activation(call, name, lists) for name in names]
-    size = len(default)
-    return [found[way * size : (way + 1) * size] for way in range(ways)]
+    try:
+        found = functions_of(call.node, ways)
+    except OpenActivations as error:
+        raise call.cannot("operator", f"{error}") from error
+    return [[_activation(call, one) for one in own] for own in found]
 
 
-def _activation(
-    call: Application, written: str, lists: Mapping[str, Iterator[float]]
-) -> Activation:
-    meaning = activation_named(written)
-    if meaning is None:
-        raise call.cannot("operator", f"the activation {written!r} is not modelled")
-    given = {one: next(lists[one], None) for one in meaning.parameters}
-    known = {name: value for name, value in given.items() if value is not None}
-    if any(meaning.default(one) is None for one in given if one not in known):
-        raise call.cannot("operator", f"{meaning.name} has no parameters")
+def _activation(call: Application, function: Function) -> Activation:
     algebra, dtype = call.algebra, call.array(X).dtype
-    if not meaning.is_operator:  # alpha * f(beta * x), or alpha * x + beta
-        alpha, beta = (algebra.literal(dtype, np.dtype(dtype).type(one)) for one in known.values())
+    name, parameters = function.activation.name, function.parameters
+    if not function.activation.is_operator:  # alpha * f(beta * x), or alpha * x + beta
+        kind = np.dtype(dtype).type
+        alpha, beta = (algebra.literal(dtype, kind(one)) for one in parameters.values())
 
         def op(name: str, *args: Term) -> Term:
             return algebra.elementwise(name, (), dtype, args)
 
-        if meaning.name == "Affine":
+        if name == "Affine":
             return lambda x: op("Add", op("Mul", alpha, x), beta)
         return lambda x: op("Mul", alpha, op("Tanh", op("Mul", beta, x)))
-    node, version = NodeProto(op_type=meaning.name), defs.get_schema(meaning.name).since_version
-    meant = sorted((attributes_of(node, version) | known).items())
-    attributes = tuple((name, exact(value)) for name, value in meant)
-    return lambda x: algebra.elementwise(meaning.name, attributes, dtype, [x])
+    node, version = (
+        helper.make_node(name, [], [], **parameters),
+        defs.get_schema(name).since_version,
+    )
+    attributes = tuple((n, exact(v)) for n, v in sorted(attributes_of(node, version).items()))
+    return lambda x: algebra.elementwise(name, attributes, dtype, [x])

@@ -17,8 +17,8 @@ from passes.proving.families import (
     cast_attributes,
 )
 from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
-from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.arrays import Array, Indices, constant
 from passes.proving.terms.term import Term
 
 #: Their attributes before opset 7 (legacy broadcasting) and hints without a meaning.
@@ -125,42 +125,24 @@ def arithmetic(call: Application) -> list[Array]:
         return arrays
     if op != "Pow":
         call.alike(*arrays)
-    if call.opset < TRAITS[op].since:
-        _of_equal_sizes(call, arrays)
+    if call.opset < TRAITS[op].since and len({one.shape for one in arrays}) > 1:
+        raise call.cannot("operator", f"sizes that differ in an {op} of opset {call.opset}")
     if dtype == INT64 and op in ("Add", "Sub", "Mul"):
         exact = {"Add": algebra.add, "Sub": algebra.sub, "Mul": algebra.mul}[op]
         return elementwise(call, arrays, dtype, lambda at: exact(at[0], at[1]))
     if dtype == INT64 and op in ("Max", "Min", "Div", "Mod") and len(arrays) == 2:
         return _ordered(call, op, [call.evaluator.whole_numbers(one) for one in arrays])
-    may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and "int" in dtype and op != "Pow"
+    may_fail = TRAITS[op].fails is traits.Fails.INTEGERS and all(
+        "int" in one.dtype for one in arrays
+    )
     may_fail |= op == "Mod" and "int" not in dtype and not call.attributes.get("fmod")
-    if may_fail or (op == "Pow" and _may_be_negative(call, *arrays)):
+    if may_fail:
         raise call.cannot("operator", f"{op} of {dtype} is not modelled")
     if op == "Mean" or (op in ("Max", "Min", "Sum") and len(arrays) > 2):
         attributes = (*attributes, ("operands", len(arrays)))
     return elementwise(
         call, arrays, dtype, lambda at: algebra.elementwise(op, attributes, dtype, at)
     )
-
-
-def _may_be_negative(call: Application, base: Array, exponent: Array) -> bool:
-    """Whether whole numbers are raised to a power that may be negative."""
-    if "int" not in base.dtype or "int" not in exponent.dtype:
-        return False
-    if exponent.dtype != INT64:
-        return True
-    _variables, value = call.evaluator.whole_numbers(exponent).generic()
-    return not call.algebra.is_not_negative(value)
-
-
-def _of_equal_sizes(call: Application, arrays: Sequence[Array]) -> None:
-    """See that arrays have equal sizes. Raises NotProvable."""
-    for array in arrays[1:]:
-        if array.rank != arrays[0].rank:
-            raise call.cannot("operator", "ranks differ")
-        for left, right in zip(arrays[0].shape, array.shape, strict=True):
-            equal = call.algebra.eq0(call.algebra.sub(left, right))
-            call.evaluator.given(equal, "operands have equal sizes")
 
 
 def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
@@ -179,19 +161,6 @@ def _ordered(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
 
 
-@operator("PRelu")
-def prelu(call: Application) -> list[Array]:
-    """The slope broadcasts to the data."""
-    x = call.array(0)
-    made = arithmetic(call)
-    if made[0].rank != x.rank:
-        raise call.cannot("operator", "the slope has more axes than the data")
-    for size, own in zip(made[0].shape, x.shape, strict=True):
-        equal = call.algebra.eq0(call.algebra.sub(size, own))
-        call.evaluator.given(equal, "the slope broadcasts to the data")
-    return made
-
-
 @operator(*COMPARISONS)
 def comparison(call: Application) -> list[Array]:
     """Comparisons; of int64, the sign of a difference."""
@@ -206,10 +175,15 @@ def comparison(call: Application) -> list[Array]:
         if whole is not None:
             return whole
         if left.dtype == BOOL:
-            return algebra.any((algebra.all(at), algebra.all(algebra.negation(one) for one in at)))
+            return _alike(algebra, at)
         return algebra.elementwise(op, left.dtype, BOOL, at)
 
     return elementwise(call, [left, right], BOOL, element)
+
+
+def _alike(algebra: Algebra, at: list[Term]) -> Term:
+    """The condition that bools are equal."""
+    return algebra.any((algebra.all(at), algebra.all(map(algebra.negation, at))))
 
 
 @operator(*LOGIC)
@@ -220,13 +194,9 @@ def logic(call: Application) -> list[Array]:
         raise call.cannot("type", f"an operand of {op} is no bool")
 
     def element(at: list[Term]) -> Term:
-        if op == "Not":
-            return algebra.negation(at[0])
-        if op == "Xor":
-            one, other = at
-            left = algebra.all((one, algebra.negation(other)))
-            return algebra.any((left, algebra.all((algebra.negation(one), other))))
-        return algebra.all(at) if op == "And" else algebra.any(at)
+        if op in ("And", "Or"):
+            return algebra.all(at) if op == "And" else algebra.any(at)
+        return algebra.negation(at[0] if op == "Not" else _alike(algebra, at))
 
     return elementwise(call, arrays, BOOL, element)
 
@@ -272,9 +242,8 @@ def clip(call: Application) -> list[Array]:
     x, algebra = call.array(0), call.algebra
     bounds = [call.optional(1), call.optional(2)]
     if "min" in call.attributes:  # until opset 10, with defaults that infinities are clipped to
-        kind = np.dtype(x.dtype).type
-        numbers = [algebra.literal(x.dtype, kind(call.attributes[one])) for one in ("min", "max")]
-        bounds = [_scalar(call, x.dtype, one) for one in numbers]
+        ends = (np.array(call.attributes[one], x.dtype) for one in ("min", "max"))
+        bounds = [constant(algebra, one) for one in ends]
     if any(bound is not None and bound.rank for bound in bounds):
         raise call.cannot("operator", "a bound is no scalar")
     given = [bound for bound in bounds if bound is not None]
@@ -297,7 +266,3 @@ def clip(call: Application) -> list[Array]:
             )
         )
     ]
-
-
-def _scalar(call: Application, dtype: str, item: Term) -> Array:
-    return Array(call.algebra, dtype, (), lambda at: item)

@@ -15,51 +15,36 @@ def reshape(call: Application) -> list[Array]:
     x, algebra = call.array(0), call.algebra
     target = call.evaluator.indices(call.array(1)).items()
     copies = not call.attributes.get("allowzero")
-    shape: list[Term | None] = []
-    for axis, size in enumerate(target):
-        known = algebra.number(size)
-        if known == -1:
-            shape.append(None)
-        elif known == 0 and copies:
-            if axis >= x.rank:
-                raise call.cannot("shape", "a 0 of the target has no axis to copy")
-            shape.append(x.shape[axis])
-        elif known is not None and known < 0:
-            raise call.cannot("shape", f"the target has the size {known}")
-        else:
-            if known is None and copies:
-                shape.append(_size(call, size, axis, x))
-                continue
-            call.evaluator.given(algebra.ge0(size), "a size is not negative")
-            shape.append(size)
+    shape = [
+        None if algebra.number(size) == -1 else _size(call, size, axis, x, copies=copies)
+        for axis, size in enumerate(target)
+    ]
     given = [size for size in shape if size is not None]
-    others, whole = algebra.product(given), algebra.product(x.shape)
+    others, whole, rest = algebra.product(given), algebra.product(x.shape), algebra.one
     if len(given) < len(shape):
         positive = algebra.ge0(algebra.sub(others, algebra.one))
         if len(given) != len(shape) - 1 or not call.evaluator.decide(
             positive, "the sizes besides -1 are positive"
         ):
             raise call.cannot("shape", "-1 of the target is ambiguous beside 0 or -1")
-        rest = algebra.exact(whole, others)
-        if rest is None:
-            rest = algebra.idiv(whole, others)
-            call.evaluator.same(
-                whole, algebra.mul(rest, others), "the number of elements stays the same"
-            )
-        return [reshaped(call, x, [rest if size is None else size for size in shape])]
-    call.evaluator.same(whole, others, "the number of elements stays the same")
-    return [reshaped(call, x, given)]
+        rest = algebra.idiv(whole, others)
+    call.evaluator.same(whole, algebra.mul(rest, others), "the number of elements stays the same")
+    return [reshaped(call, x, [rest if size is None else size for size in shape])]
 
 
-def _size(call: Application, size: Term, axis: int, x: Array) -> Term:
-    """A computed size of a target in which 0 copies and -1 is what is left."""
-    algebra = call.algebra
-    if call.evaluator.decide(algebra.ge0(algebra.sub(size, algebra.one)), "a size is not 0"):
+def _size(call: Application, size: Term, axis: int, x: Array, *, copies: bool) -> Term:
+    """A size of a target in which -1 is what is left, and 0 is copied or not."""
+    algebra, decide = call.algebra, call.evaluator.decide
+    if not copies:
+        call.evaluator.given(algebra.ge0(size), "a size is not negative")
         return size
-    zero = algebra.eq0(size)
-    if call.evaluator.decide(zero, "a size is 0") and axis < x.rank:
-        return x.shape[axis]
-    raise call.cannot("shape", "a computed size may be -1")
+    if decide(algebra.ge0(algebra.sub(size, algebra.one)), "a size is not 0"):
+        return size
+    if not decide(algebra.eq0(size), "a size is 0"):
+        raise call.cannot("shape", "a size of the target may be negative")
+    if axis >= x.rank:
+        raise call.cannot("shape", "a 0 of the target has no axis to copy")
+    return x.shape[axis]
 
 
 def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
@@ -70,25 +55,21 @@ def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
     old = [axis for axis, size in enumerate(x.shape) if size is not one]
     new = [axis for axis, size in enumerate(shape) if size is not one]
     groups: list[tuple[list[int], list[int]]] = []
-    left, right = 0, 0
-    while left < len(old) or right < len(new):
-        ins, outs = old[left : left + 1], new[right : right + 1]
+    while old or new:
+        ins, outs = old[:1], new[:1]
+        del old[:1], new[:1]
         while True:
             have = algebra.product(x.shape[axis] for axis in ins)
             want = algebra.product(shape[axis] for axis in outs)
             if have is want and ins and outs:
                 break
-            more_out = ins and (not outs or algebra.exact(have, want) is not None)
-            if more_out and right + len(outs) < len(new):
-                outs.append(new[right + len(outs)])
-            elif left + len(ins) < len(old):
-                ins.append(old[left + len(ins)])
-            elif right + len(outs) < len(new):
-                outs.append(new[right + len(outs)])
+            if new and (not old or (ins and (not outs or algebra.exact(have, want) is not None))):
+                outs.append(new.pop(0))
+            elif old:
+                ins.append(old.pop(0))
             else:
                 break
         groups.append((ins, outs))
-        left, right = left + len(ins), right + len(outs)
 
     def get(indices: Sequence[Term]) -> Term:
         at = [algebra.zero] * x.rank

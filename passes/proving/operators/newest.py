@@ -3,8 +3,7 @@ between opsets."""
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import ValueInfoProto, defs, helper
+from onnx import defs, helper
 
 from passes.choices import RuleOptions
 from passes.converters import opset as steps_of_node
@@ -16,7 +15,7 @@ from passes.ir.operators import is_onnx_domain
 from passes.ir.places import holds_graphs
 from passes.ir.scope import all_names, owners, walk_model
 from passes.proving.assumptions import STEPS
-from passes.proving.symbolic_evaluator import Application, Values
+from passes.proving.symbolic_evaluator import Application, Values, type_of
 from passes.proving.terms.arrays import Array, NotProvable, Stacked, Unranked
 from passes.rule import Refused, Site
 
@@ -55,14 +54,13 @@ def in_newest_version(call: Application) -> list[Array] | None:
 
 def _alone(call: Application) -> Model:
     """A model of the node alone."""
-    inputs: dict[str, ValueInfoProto] = {}
-    for name, array in zip(call.node.input, call.inputs, strict=True):
-        if isinstance(array, Unranked | Stacked):
-            inputs[name] = helper.make_empty_tensor_value_info(name)
-        elif array is not None:
-            element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
-            sizes = [call.algebra.number(size) for size in array.shape]
-            inputs[name] = helper.make_tensor_value_info(name, element, sizes)
+    inputs = {
+        name: helper.make_empty_tensor_value_info(name)
+        if isinstance(array, Unranked | Stacked)
+        else helper.make_value_info(name, type_of(array))
+        for name, array in zip(call.node.input, call.inputs, strict=True)
+        if array is not None
+    }
     outputs = [helper.make_empty_tensor_value_info(name) for name in call.node.output if name]
     graph = helper.make_graph([call.node], "alone", [*inputs.values()], outputs)
     return Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", call.opset)]))

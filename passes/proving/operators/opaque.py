@@ -15,7 +15,7 @@ from passes.proving.families import REDUCTIONS
 from passes.proving.operators.calls import called
 from passes.proving.operators.newest import in_newest_version
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
-from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator
+from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator, type_of
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked, Unranked
 from passes.proving.terms.term import Term
@@ -119,9 +119,7 @@ def _inferred(call: Application) -> dict[str, tuple[str, int]]:
             continue
         if isinstance(array, Unranked | Stacked):
             return {}
-        element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
-        sizes = [call.algebra.number(size) for size in array.shape]
-        types[name] = helper.make_tensor_type_proto(element, sizes)
+        types[name] = type_of(array)
         known_numbers = _numbers(array)
         if known_numbers is not None:
             values[name] = numpy_helper.from_array(known_numbers, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 
@@ -34,12 +34,12 @@ def _reduced(
     call: Application,
     data: tuple[object, ...],
     sizes: Sequence[Term],
-    body: Callable[[list[Term]], Term],
+    body: Callable[[Indices], Term],
 ) -> Term:
     """A reduction over axes of these sizes."""
     algebra = call.algebra
     variables = [algebra.variable(size) for size in sizes]
-    inner = body([algebra.lift(one) for one in variables])
+    inner = body(tuple(map(algebra.lift, variables)))
     return algebra.reduced(data, tuple(sizes), algebra.close(variables, inner))
 
 
@@ -88,7 +88,7 @@ def reduction(call: Application) -> list[Array]:
             items = (item(outer, at) for at in places)
             return reduce(lambda one, other: _EXACT[op](algebra, one, other), items)
         sizes = [x.shape[axis] for axis in axes]
-        return _reduced(call, (op, x.dtype), sizes, lambda inner: item(outer, tuple(inner)))
+        return _reduced(call, (op, x.dtype), sizes, partial(item, outer))
 
     return [Array(algebra, x.dtype, shape, get)]
 
@@ -101,7 +101,7 @@ def arg(call: Application) -> list[Array]:
     data = (call.op, bool(call.attributes.get("select_last_index")), x.dtype, INT64)
 
     def get(outer: Indices) -> Term:
-        return _reduced(call, data, [x.shape[axis]], lambda inner: item(outer, tuple(inner)))
+        return _reduced(call, data, [x.shape[axis]], partial(item, outer))
 
     return [Array(call.algebra, INT64, shape, get)]
 

@@ -36,6 +36,7 @@ from passes.proving.operators.elementwise import joint
 from passes.proving.symbolic_evaluator import Application
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.numbers import SMALL
 from passes.proving.terms.term import Term
 
 #: The sizes of an output, None where one is unknown.
@@ -58,10 +59,12 @@ def known_contract(call: Application) -> Contract | None:
     def constant(name: str) -> Any:
         array = arrays[name]
         count = call.algebra.number(call.algebra.product(array.shape))
-        if array.dtype != INT64 or array.rank > 1 or count is None or count > _MOST_LISTED:
+        if array.dtype not in (INT64, *SMALL) or array.rank > 1 or (count or 0) > _MOST_LISTED:
             return None
-        if not array.rank and any(names[place : place + 1] == [name] for place in vectors):
+        scalar = not array.rank and any(names[place : place + 1] == [name] for place in vectors)
+        if scalar or count is None:
             return None
+        array = call.evaluator.indices(array)
         numbers = known(array.items() if array.rank else [array.scalar()])
         return np.array(numbers, np.int64) if all(isinstance(n, int) for n in numbers) else None
 

@@ -218,6 +218,8 @@ class Algebra(Extremes):
         folded = self._folded(op, attributes, dtype, args)
         if folded is None and dtype == BOOL and op in ("Less", "LessOrEqual", "Equal"):
             folded = self.compared(op, str(attributes), args)
+        if folded is None and op in ("Max", "Min") and dtype in _EXACT and len(args) == 2:
+            folded = self._extreme_float(op, dtype, args)
         if folded is not None:
             return folded
         if op in COMMUTE:
@@ -271,10 +273,11 @@ class Algebra(Extremes):
                 return self.literal(dtype, np.dtype(dtype).type(known))
             if first in (self.true, self.false) and dtype in _EXACT:
                 return self.literal(dtype, np.dtype(dtype).type(first is self.true))
-            if first.op == "const" and source in _EXACT and dtype == INT64:
-                value = np.frombuffer(bytes.fromhex(first.parts[1]), source)[0]
-                if abs(value) <= 1 << 53:
-                    return self.whole(int(value))
+            if first.op == "const" and source in _EXACT and dtype in (INT64, *SMALL):
+                value = float(np.frombuffer(bytes.fromhex(first.parts[1]), source)[0])
+                low, high = SMALL.get(dtype, (-1 << 53, 1 << 53))
+                if low <= value <= high:
+                    return self.literal(dtype, np.dtype(dtype).type(value))
             if dtype == INT64 and source in SMALL:
                 return self.wide(source, first)
             if source == INT64 and dtype in SMALL:
@@ -320,10 +323,6 @@ class Algebra(Extremes):
         assert isinstance(data, tuple)
         if data == ("ReduceSum", INT64) and body.args[0] is self.zero:
             return self.zero
-        if data == ("ReduceSum", INT64) and len(sizes) == 1:
-            counted = self._count_up_to(sizes[0], body)
-            if counted is not None:
-                return counted
         if any(size is self.zero for size in sizes):  # what it is of nothing
             body = self.close([self.variable() for _ in sizes], self.zero)
         if any(self.number(size) == 1 for size in sizes):

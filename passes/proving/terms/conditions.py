@@ -93,32 +93,10 @@ class Conditions(Numbers):
                 made = self.terms.make("forall", None, (size, self.close([index], part)))
                 self._here.holds_for_each(made)
 
-    def restate(self, op: str) -> None:
-        """Know what is known about terms with this operator about what they are now, too."""
-
-        def again(term: Term) -> Term | None:
-            if term in self._here.restated or all(one.op != op for one in subterms(term)):
-                return None
-            made = self.subst(term, {}, whole=True)
-            self._here.restated |= {term, made}
-            return made
-
-        for fact in [self.sum(one) for one in self._here.facts]:
-            made = again(fact)
-            if made is not None and made is not fact:
-                self._here.facts.append(polynomial(made))
-        for condition, holds in list(self._here.known.items()):
-            made = again(condition)
-            if made not in (None, self.true, self.false):
-                self._here.known.setdefault(made, holds)
-        self._here.proven.clear()
-
     def proves(self, condition: Term) -> bool:
         """Return whether a condition holds for certain."""
         if condition.op == "and":
             return all(map(self.proves, condition.args))
-        if condition.op == "or" and any(map(self.proves, condition.args)):
-            return True
         if condition.op == "ge0":
             return self.is_not_negative(condition.args[0]) or self._proves_by_branch(condition)
         return condition is self.true or self._here.known.get(condition, False)

@@ -10,11 +10,11 @@ from math import ceil, floor
 import numpy as np
 
 from passes.proving.terms.constants import Constants
-from passes.proving.terms.numbers import BOOL, INT64, LONGEST, SMALL
+from passes.proving.terms.numbers import INT64, LONGEST, SMALL
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial
 
 #: Up to which magnitude all whole numbers are floats of a type.
-_EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
+EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
 
 
 class Extremes(Constants):
@@ -106,15 +106,6 @@ class Extremes(Constants):
         if element.op == "const":
             return self.whole(int(np.frombuffer(bytes.fromhex(element.parts[1]), dtype)[0]))
         op = element.parts[0] if element.op == "ew" else ""
-        if element.op == "red":
-            counted = self._count(element)
-            if counted is not None:
-                return counted
-        if op in ("Max", "Min") and len(element.args) == 2:
-            sides = [self.wide(dtype, one) for one in element.args]
-            left, right = sides
-            if left is not None and right is not None:
-                return self.most(left, right) if op == "Max" else self.least(left, right)
         value = element.args[0] if op == "Cast" and element.args[0].op == "poly" else None
         if op in ("Add", "Sub", "Mul"):
             left, right = (self.wide(dtype, one) for one in element.args)
@@ -142,14 +133,33 @@ class Extremes(Constants):
 
     def _whole_number(self, dtype: str, element: Term) -> Term | None:
         """The whole number that an element is for certain."""
-        if dtype not in _EXACT_UP_TO:
+        if dtype not in EXACT_UP_TO:
             return element if element.op == "poly" else self.wide(dtype, element)
-        found = self._cast_from(element)
-        if found is None:
-            value = _float(element, dtype)
-            found = self.whole(int(value)) if value is not None and value.is_integer() else None
-        most = _EXACT_UP_TO[dtype]
+        found = self._before_cast(dtype, element)
+        most = EXACT_UP_TO[dtype]
         return found if found is not None and self._is_within(found, -most, most) else None
+
+    def _before_cast(self, dtype: str, element: Term) -> Term | None:
+        """The whole number of which an element is the float, maybe a rounded one."""
+        value = _float(element, dtype)
+        if value is None:
+            return self._cast_from(element)
+        return self.whole(int(value)) if value.is_integer() else None
+
+    def _extreme_float(self, op: str, dtype: str, args: Sequence[Term]) -> Term | None:
+        """The one of two whole numbers, cast to floats, that is their Max or Min: to round keeps
+        the order; None if it is unknown, or is a 0 of unknown sign."""
+        left, right = (self._before_cast(dtype, one) for one in args)
+        if (
+            left is None
+            or right is None
+            or "-0.0" in [one.parts[-1] for one in args if one.op == "const"]
+        ):
+            return None
+        ahead = self.sub(left, right) if op == "Max" else self.sub(right, left)
+        if self.is_not_negative(ahead):
+            return args[0]
+        return args[1] if self.is_not_negative(self.scaled(ahead, -1)) else None
 
     def _cast_from(self, element: Term) -> Term | None:
         """The whole number that is cast to an element."""
@@ -160,9 +170,9 @@ class Extremes(Constants):
         """A comparison of a constant and a whole number that is cast to floats: a Cast keeps the
         order, and numbers of few bits."""
         for place, one in enumerate(args):
-            bound = _float(one, dtype) if dtype in _EXACT_UP_TO else None
+            bound = _float(one, dtype) if dtype in EXACT_UP_TO else None
             number = None if bound is None else self._cast_from(args[1 - place])
-            if number is None or bound is None or not abs(bound) < _EXACT_UP_TO[dtype] / 2:
+            if number is None or bound is None or not abs(bound) < EXACT_UP_TO[dtype] / 2:
                 continue
             if op == "Equal":
                 is_it = self.eq0(self.sub(number, self.whole(int(bound))))
@@ -188,35 +198,6 @@ class Extremes(Constants):
         assert step is not None
         total = self.add(begin, self.mul(step, times))
         return self.elementwise("Cast", (INT64, ()), dtype, [total])
-
-    def _count(self, reduction: Term) -> Term | None:
-        """A sum of bools as int32 along one axis, which is an int32, as an int64."""
-        *sizes, function = reduction.args
-        if reduction.data != ("ReduceSum", "int32") or len(sizes) != 1:
-            return None
-        variables, body = self.opened(function, sizes)
-        if body.op != "ew" or body.data != ("Cast", (BOOL, ()), "int32"):
-            return None
-        each = self.ite(body.args[0], self.one, self.zero)
-        return self.reduced(("ReduceSum", INT64), sizes, self.close(variables, each))
-
-    def _count_up_to(self, size: Term, function: Term) -> Term | None:
-        """The sum of two numbers, one for the indices up to a bound and one for those after it."""
-        (index,), body = self.opened(function, [size])
-        parts = polynomial(body)
-        chosen = next(iter(parts))[0] if len(parts) == 1 and next(iter(parts)) else body
-        if chosen.op != "ite" or parts != {(chosen,): 1} or chosen.args[0].op != "ge0":
-            return None
-        condition, *values = chosen.args
-        bound = dict(polynomial(condition.args[0]))
-        slope = bound.pop((index,), 0)
-        rest = self.sum(bound)
-        if abs(slope) != 1 or index.uid in rest.free or None in map(self.number, values):
-            return None
-        ends = self.add(rest, self.one) if slope < 0 else self.scaled(rest, -1)
-        first = self.most(self.least(ends, size), self.zero)  # how many are up to the bound
-        low, high = values if slope < 0 else reversed(values)
-        return self.add(self.mul(low, first), self.mul(high, self.sub(size, first)))
 
     def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
         """Know from here on that an extreme is not less, or not more, than each element."""

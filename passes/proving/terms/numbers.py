@@ -53,7 +53,6 @@ class Knowledge:
     equal: dict[Term, Term] = field(default_factory=dict)
     positive: set[Term] = field(default_factory=set)
     alike: list[Term] = field(default_factory=list)
-    restated: set[Term] = field(default_factory=set)
     proven: dict[Term, bool] = field(default_factory=dict)
     instances: dict[Term, list[Sum]] = field(default_factory=dict)
     reduced: dict[Term, list[Sum]] = field(default_factory=dict)
@@ -62,7 +61,7 @@ class Knowledge:
     def copied(self) -> Knowledge:
         """The same, to be added to; conclusions are drawn anew."""
         known = self.known.copy(), self.equal.copy(), self.positive.copy()
-        return Knowledge(self.facts.copy(), *known, self.alike.copy(), self.restated.copy())
+        return Knowledge(self.facts.copy(), *known, self.alike.copy())
 
     def holds_for_each(self, condition: Term) -> None:
         """Know a condition on all elements along an axis."""

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
-from passes.ir.attributes import attribute, attribute_proto, has, has_references, number, text
+from passes.ir.attributes import attribute, has, has_references, number, text
 from passes.ir.operators import op_of
 from passes.ir.places import CONTRIB
 from passes.ir.versions import HAS_THRESHOLDED_RELU, SCAN_HAS_AXES
 from passes.operators.cells import (
     DIRECTIONS,
     RECURRENT,
-    Activation,
     Cell,
     CellInputs,
-    activation_named,
+    Function,
+    OpenActivations,
+    functions_of,
 )
 from passes.rule import Site
 from passes.types.value_types import FLOATS, Dim, dims_of, elem_type_of
 
 #: Operators of onnxruntime's own domain that are cells, too, but do more.
 OTHERS = (f"{CONTRIB}::DynamicQuantizeLSTM", f"{CONTRIB}::AttnLSTM")
-
-
-@dataclass(frozen=True)
-class Function:
-    """An activation function with the values of its parameters."""
-
-    activation: Activation
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -118,35 +110,11 @@ def _dims(site: Site, name: str) -> Sequence[Dim]:
 
 
 def _functions(site: Site, directions: int) -> list[list[Function]]:
-    """The activations of each direction; parameters go in order to those that take one."""
-    node, default = site.node, RECURRENT[op_of(site.node)].activations
-    given = attribute_proto(node, "activations")
-    names = [one.decode() for one in given.strings] if given else [*default] * directions
-    if len(names) < len(default) * directions:
-        what = f"it has {len(names)} activations, {len(default) * directions} are needed"
-        raise site.refused("activation", what)
-    lists = {one: iter(_floats(node, f"activation_{one}")) for one in ("alpha", "beta")}
-    found = [_activation(site, name, lists) for name in names]
-    every = len(default)
-    return [found[way * every : (way + 1) * every] for way in range(directions)]
-
-
-def _activation(site: Site, written: str, lists: Mapping[str, Iterator[float]]) -> Function:
-    known = activation_named(written)
-    if known is None:
-        raise site.refused("activation", f"the activation {written!r} is unknown")
-    parameters = dict[str, float]()
-    for parameter in known.parameters:
-        value = next(lists[parameter], known.default(parameter))
-        if value is None:
-            what = f"runtimes differ on the {parameter} of {known.name} where it is left out"
-            raise site.refused("default-differs", what)
-        parameters[parameter] = value
-    if known.name == "ThresholdedRelu":
+    """The activations of each direction. Raises Refused."""
+    try:
+        found = functions_of(site.node, directions)
+    except OpenActivations as error:
+        raise site.refused(error.code, f"{error}") from error
+    if any(one.activation.name == "ThresholdedRelu" for own in found for one in own):
         site.need_opset(HAS_THRESHOLDED_RELU, "does not support ThresholdedRelu")
-    return Function(known, parameters)
-
-
-def _floats(node: NodeProto, name: str) -> list[float]:
-    given = attribute_proto(node, name)
-    return list(given.floats) if given else []
+    return found

@@ -11,8 +11,9 @@ from onnx import TensorProto, helper
 
 from passes.ir.constants import Constants
 from passes.ir.versions import CLIP_HAS_INPUTS
+from passes.operators.cells import Function
 from passes.rule import Site
-from passes.rules.expand_cell.cell_form import CellForm, Function
+from passes.rules.expand_cell.cell_form import CellForm
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.spelling import Array

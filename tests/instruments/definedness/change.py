@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
@@ -34,6 +34,7 @@ class Site:
 
     place: Place
     types: ValueTypes
+    _kinds: dict[tuple[object, str], tuple[int, int] | None] = field(default_factory=dict)
 
     @property
     def node(self) -> NodeProto:
@@ -47,9 +48,12 @@ class Site:
 
     def kind_of(self, name: str) -> tuple[int, int] | None:
         """The element type and the rank of a value; None if one is unknown."""
-        found = self.types.of(self.scope, name)
-        dims = dims_of(found)
-        return None if dims is None else (elem_type_of(found), len(dims))
+        key = self.scope.key, name
+        if key not in self._kinds:
+            found = self.types.of(self.scope, name)
+            dims = dims_of(found)
+            self._kinds[key] = None if dims is None else (elem_type_of(found), len(dims))
+        return self._kinds[key]
 
     def visible(self) -> list[str]:
         """The names that the node may read, innermost first."""
@@ -99,5 +103,5 @@ def whole(name: str, value: Sequence[int] | int) -> NodeProto:
 
 def sites(model: ModelProto) -> Iterator[Site]:
     """Every node of a model."""
-    types = Model.load(model).types
-    yield from (Site(place, types) for place in walk_model(model))
+    types, kinds = Model.load(model).types, dict[tuple[object, str], tuple[int, int] | None]()
+    yield from (Site(place, types, kinds) for place in walk_model(model))

@@ -10,7 +10,8 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from passes.errors import PassesError
+from passes.errors import BadModel, PassesError
+from passes.ir.model import Model
 from passes.ir.protos import copied
 from tests.instruments.soak.commands import Command
 
@@ -35,7 +36,10 @@ def golden(draw: random.Random) -> Iterator[Source]:
     paths = sorted(_GOLDEN.glob("*/*.after.onnxtxt"))
     while True:
         path = draw.choice(paths)
-        outcome = onnx.load(path)
+        try:
+            outcome = Model.load(path).proto
+        except BadModel:  # onnx writes names of tensors that its parser does not read
+            continue
         name = f"{path.parent.name}/{path.name.removesuffix('.after.onnxtxt')}"
         yield Source(name, outcome, outcome)
 

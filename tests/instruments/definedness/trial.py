@@ -144,17 +144,21 @@ def _sizes(model: ModelProto, feeds: Feeds) -> dict[str, int]:
     return found
 
 
-def changes(model: ModelProto) -> list[Change]:
-    """Every change that there is of a model; each changes this model, and can be made once."""
-    return [
-        *(Change("opset", text, make) for text, make in opsets(model)),
-        *(
-            Change(kind, text, make)
-            for site in sites(model)
-            for kind, changed in (KINDS | FAILING | CALLS).items()
-            for text, make in changed(site)
-        ),
+def changes(model: ModelProto, only: str = "") -> list[Change]:
+    """Every change that there is of a model, or those of a kind; each changes this model, and can
+    be made once."""
+    kinds = {
+        kind: changed for kind, changed in (KINDS | FAILING | CALLS).items() if only in ("", kind)
+    }
+    found = [
+        Change(kind, text, make)
+        for site in (sites(model) if kinds else ())
+        for kind, changed in kinds.items()
+        for text, make in changed(site)
     ]
+    if only in ("", "opset"):
+        found += [Change("opset", text, make) for text, make in opsets(model)]
+    return found
 
 
 def mutants(
@@ -169,12 +173,10 @@ def mutants(
         outcome = source.outcome
         if sum(1 for _ in walk_model(outcome)) > _MOST_NODES or not accept(outcome):
             continue
-        found = changes(copied(outcome))
-        kinds = sorted({change.kind for change in found})
+        kinds = sorted({change.kind for change in changes(copied(outcome))})
         for kind in draw.sample(kinds, min(_FROM_ONE_MODEL, len(kinds))):
-            numbers = [number for number, change in enumerate(found) if change.kind == kind]
             model = copied(outcome)
-            change = changes(model)[draw.choice(numbers)]
+            change = draw.choice(changes(model, kind))
             change.make()
             if model != outcome and _is_valid(model):
                 yield Mutant(source.name, kind, change.text, source.equal, model)

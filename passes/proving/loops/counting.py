@@ -1,0 +1,247 @@
+"""How often a loop iterates, and the states that count its iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+
+from onnx import GraphProto
+
+from passes.ir.live import Walk
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.proving.loops.closed_forms import State
+from passes.proving.loops.states import Iteration, in_closed_form
+from passes.proving.symbolic_evaluator import Application, SymbolicEvaluator, Values
+from passes.proving.terms.algebra import BOOL, INT64, Algebra
+from passes.proving.terms.arrays import Array
+from passes.proving.terms.extremes import EXACT_UP_TO
+from passes.proving.terms.numbers import LONGEST, MOST_ITERATIONS, SMALL
+from passes.proving.terms.term import Term, polynomial
+
+#: Of how many iterations at most each is a case of its own, where a condition may end them.
+_FEW_TRIPS = 8
+#: The kinds of states that may count.
+_COUNTED = [(Array, one) for one in (BOOL, INT64, *SMALL)]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The states of a loop that are `known` before each iteration, by their places, whatever its
+    other states are, and the number of iterations; None if these states alone do not decide it."""
+
+    known: dict[int, State] = field(default_factory=dict)
+    trips: Term | None = None
+
+
+def counting(
+    call: Application,
+    form: LoopForm,
+    initial: Sequence[Array],
+    rows: Sequence[Callable[[Term], Array]],
+    limit: Term | None,
+) -> Counting:
+    """What is known of a loop from the nodes that make whole numbers of whole numbers: the rest of
+    the body is evaluated at the numbers of iterations that run."""
+    evaluator, algebra = call.evaluator, call.algebra
+    known = {number: _unchanged(initial[number]) for number in _kept(form)}
+    wanted = [
+        one.body_output
+        for number, one in enumerate(form.carried)
+        if number not in known and _counts(form, initial, [one.body_output])
+    ]
+    condition = form.condition.body_output if form.condition is not None else ""
+    is_counted = bool(condition) and _counts(form, initial, [condition])
+    walk = _walk(form, [*wanted, *[condition] * is_counted])
+    read = [n for n, one in enumerate(form.carried) if one.body_output in wanted]
+    index = algebra.variable(limit)
+    at = algebra.lift(index)
+    values = body_values(call, form, rows, limit, at)
+    placeholders = {
+        number: algebra.placeholder(initial[number].dtype, form.carried[number].body_input)
+        for number in read
+    }
+    for number, array in enumerate(initial):
+        if number in placeholders:
+            array = array.like(algebra.applied_to(placeholders[number]))
+        values[form.carried[number].body_input] = array
+    nodes = [form.body.node[place] for place in sorted(walk.nodes)]
+    with evaluator.collecting():  # the whole body requires it again
+        inner = evaluator.run(GraphProto(node=nodes), values, call.opsets, ".body")
+    begins = [initial[number] for number in read]
+    states = [inner[form.carried[number].body_output] for number in read]
+    pairs = zip(begins, states, strict=True)
+    if any(old.shape != new.shape or old.kind != new.kind for old, new in pairs):
+        return Counting(known)
+    again = inner[condition].scalar() if is_counted else algebra.true
+    growth = [(algebra.zero,) * array.rank for array in states]
+    iteration = Iteration(index, [*placeholders.values()], begins, states, [], again, [], growth)
+    found = in_closed_form(algebra, iteration, [array.generic() for array in states], begins)
+    known |= {read[number]: state for number, state in found.items()}
+    if not is_counted or len(found) < len(read):
+        return Counting(known)
+    names = {iteration.placeholders[number]: partial(state, at) for number, state in found.items()}
+    return Counting(known, trip_count(algebra.subst(again, names), index, limit, evaluator))
+
+
+def _walk(form: LoopForm, names: Sequence[str]) -> Walk:
+    walk = Walk(form.body.node, {one.body_input: one.body_output for one in form.carried})
+    walk.reach(names, ())
+    return walk
+
+
+def _counts(form: LoopForm, initial: Sequence[Array], names: Sequence[str]) -> bool:
+    """Return whether values depend on no states but whole numbers, and those that never change."""
+    read, kept = _walk(form, names).names, _kept(form)
+    return all(
+        number in kept or initial[number].kind in _COUNTED
+        for number, one in enumerate(form.carried)
+        if one.body_input in read
+    )
+
+
+def _kept(form: LoopForm) -> set[int]:
+    """The states that each iteration gives back as they are."""
+    same = {one.output[0]: one.input[0] for one in form.body.node if op_of(one) == "Identity"}
+
+    def origin(name: str) -> str:
+        return origin(same[name]) if name in same else name
+
+    states = enumerate(form.carried)
+    return {number for number, one in states if origin(one.body_output) == one.body_input}
+
+
+def body_values(
+    call: Application,
+    form: LoopForm,
+    rows: Sequence[Callable[[Term], Array]],
+    limit: Term | None,
+    at: Term,
+) -> Values:
+    """What the body reads in an iteration, but for its states."""
+    algebra = call.algebra
+    values: Values = {**call.values, **call.evaluator.constants(form.body)}
+    for scan, row in zip(form.scanned, rows, strict=True):
+        assert limit is not None
+        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
+        values[scan.body_input] = row(place)
+    if form.condition is not None:
+        alone = (algebra.one,)
+        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
+        values[form.condition.body_input] = Array(
+            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
+        )
+    return values
+
+
+def _unchanged(initial: Array) -> State:
+    return lambda _, indices: initial.at(indices)
+
+
+def trip_count(
+    condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator
+) -> Term:
+    """The number of iterations, where `condition`, read after the iteration `index`, must hold for
+    another one."""
+    algebra = evaluator.algebra
+    if condition is algebra.true:
+        if limit is None:
+            raise evaluator.cannot("condition", "nothing ends the loop")
+        return limit
+    # the conditions that count bound the iterations, the others may end them before
+    others = []
+    for part in condition.args if condition.op == "and" else (condition,):
+        closed = _counted(part, index, evaluator)
+        if closed is None:
+            others.append(part)
+        else:
+            limit = closed if limit is None else algebra.least(closed, limit)
+    if limit is not None and not others:
+        return limit
+    condition = algebra.all(others)
+    count = None if limit is None else algebra.number(limit)
+    if count is not None and count <= _FEW_TRIPS:
+        for number in range(count - 1):
+            again = algebra.subst(condition, {index: algebra.whole(number)})
+            if again.free:
+                break
+            if not evaluator.decide(again, "another iteration follows"):
+                return algebra.whole(number + 1)
+        else:
+            return algebra.whole(count)
+    exact = _counted_exactly(condition, index, evaluator)
+    if exact is not None:
+        return exact if limit is None else algebra.least(exact, limit)
+    head = algebra.terms.make("without") if limit is None else limit
+    trips = algebra.trips(head, algebra.close([index], condition))
+    if limit is None or (count is not None and count > MOST_ITERATIONS):
+        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
+        evaluator.require(ends, "the loop ends")
+    return trips
+
+
+def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
+    """The number of iterations where the condition is `d*i <= q`: that of the first i that breaks
+    it, and one."""
+    algebra = evaluator.algebra
+    if condition.op != "ge0":
+        return algebra.one if condition is algebra.false else None
+    parts = dict(polynomial(condition.args[0]))
+    slope = -parts.pop((index,), 0)
+    rest = algebra.sum(parts)
+    if slope <= 0 or rest.free & {index.uid}:
+        return None
+    last = algebra.idiv(rest, algebra.whole(slope))
+    return algebra.add(algebra.most(last, algebra.whole(-1)), algebra.whole(2))
+
+
+def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:
+    """The number of iterations where the condition compares numbers that may wrap or be rounded,
+    but none up to the iteration that breaks it."""
+    algebra = evaluator.algebra
+    parts = condition.args if condition.op == "and" else (condition,)
+    read, ends = list[Term](), list[Term]()
+    for one in parts:
+        whole = _as_whole(algebra, one)
+        end = None if whole is None else _counted(whole, index, evaluator)
+        if whole is None or end is None:
+            return None
+        read.append(whole)
+        ends.append(end)
+    count = reduce(algebra.least, ends)
+    exact = [EXACT_UP_TO.get(str(one.parts[1]), LONGEST) for one in parts if one.op == "ew"]
+    few = algebra.ge0(algebra.sub(algebra.whole(min(exact, default=LONGEST) - 1), count))
+    if not few.free and not evaluator.decide(few, "iterations are counted exactly"):
+        return None
+    place = algebra.lift(algebra.variable(count))
+    there = algebra.all(algebra.subst(one, {index: place}) for one in read)
+    return count if algebra.subst(condition, {index: place}) is there else None
+
+
+def _as_whole(algebra: Algebra, condition: Term) -> Term | None:
+    """A comparison as if no number in it wrapped or were rounded."""
+    if condition.op == "ge0":
+        return condition
+    if condition.op != "ew" or condition.parts[0] not in ("Less", "LessOrEqual"):
+        return None
+    left, right = (_unrounded(algebra, one) for one in condition.args)
+    if left is None or right is None:
+        return None
+    difference = algebra.sub(right, left)
+    is_less = condition.parts[0] == "Less"
+    return algebra.ge0(algebra.sub(difference, algebra.one) if is_less else difference)
+
+
+def _unrounded(algebra: Algebra, term: Term) -> Term | None:
+    """An element as a whole number, if it is made of some by casts, sums and differences."""
+    if term.op == "poly":
+        return term
+    if term.op == "const" and term.parts[0] != "string":
+        value = float(term.parts[2])
+        return algebra.whole(int(value)) if value.is_integer() else None
+    if term.op == "ew" and term.parts[0] in ("Cast", "Add", "Sub"):
+        args = [one for one in (_unrounded(algebra, arg) for arg in term.args) if one is not None]
+        if len(args) == len(term.args):
+            return reduce(algebra.sub if term.parts[0] == "Sub" else algebra.add, args)
+    return None
