@@ -50,9 +50,9 @@ def test_the_table_counts_scopes_by_command_and_obstacles_by_operator() -> None:
     kinds = {"raise": ["all", "sizes"], "unroll": ["budget", "operator TopK", "operator TopK"]}
     found = [Found("m", command, kind, "", 0.1) for command in kinds for kind in kinds[command]]
     assert OF_EXPORTERS.text(found).splitlines()[2:] == [
-        "| `raise` | 2 | 1 | 1 | 0 | 0 |  |",
-        "| `unroll` | 3 | 0 | 0 | 0 | 3 | operator TopK 2, budget 1 |",
-        "| **all** | 5 | 1 | 1 | 0 | 3 | operator TopK 2, budget 1 |",
+        "| `raise` | 2 | 1 | 1 | 0 | 0 | 0 |  |",
+        "| `unroll` | 3 | 0 | 0 | 0 | 0 | 3 | operator TopK 2, budget 1 |",
+        "| **all** | 5 | 1 | 1 | 0 | 0 | 3 | operator TopK 2, budget 1 |",
     ]
 
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import blake2b
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from passes.proving.drawn.symbols import NumberedTerm, TermTable, is_number
+from passes.proving.drawn.symbols import NotShown, NumberedTerm, TermTable, is_number
 
 _BITS = 120
 #: There are more than 2 to the power of this many primes of so many bits, by the theorem.
@@ -58,8 +59,8 @@ class Residue:
 class Field:
     """The residues of terms, for one prime and one draw of inputs."""
 
-    def __init__(self, terms: TermTable) -> None:
-        self._terms = terms
+    def __init__(self, terms: TermTable, end: float = math.inf) -> None:
+        self._terms, self._end = terms, end
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
         self._key = self._random.randbytes(32)
@@ -68,8 +69,14 @@ class Field:
         self._hashed: set[bytes] = set()
 
     def differing(self, pairs: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-        """The first pair of terms that are not equal up to the order of sums, None if all are."""
+        """The first pair of terms that are not equal up to the order of sums, None if all are.
+
+        Raises:
+            NotShown: the time is used up.
+        """
         for one in self._terms.below([number for pair in pairs for number in pair]):
+            if not one % 256 and monotonic() > self._end:
+                raise NotShown("budget", "the time is used up")
             self._known[one] = self._residue(one)
         return next(
             (pair for pair in pairs if self._known[pair[0]].key != self._known[pair[1]].key), None

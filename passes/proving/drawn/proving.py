@@ -69,8 +69,11 @@ def _regrouped(
     keep: Callable[[Case], bool] | None,
 ) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict."""
-    field = Field(found.terms)
-    unlike = field.differing([*chain(*found.differing.values())])
+    field = Field(found.terms, end)
+    try:
+        unlike = field.differing([*chain(*found.differing.values())])
+    except NotShown as error:
+        return Proof("not-provable", error.code, str(error))
     if unlike is not None:
         one, other = map(found.terms.written, unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
