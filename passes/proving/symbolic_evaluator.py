@@ -427,9 +427,7 @@ class SymbolicEvaluator:
         """Any floats of these sizes in place of a value that both models make alike."""
         if name not in self.calls.symbols or len(self.path) > 1:
             return value  # a branch or a function may have values of this name
-        if isinstance(value, Unranked | Stacked):
-            return value
-        if "float" not in value.dtype:
+        if isinstance(value, Unranked | Stacked) or "float" not in value.dtype:
             return value
         return parameter(self.algebra, name, value.dtype, value.shape)
 

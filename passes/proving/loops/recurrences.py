@@ -326,20 +326,18 @@ def _iteration(
                 states = begins  # no iteration changes their sizes
             bound = {index.uid, *(one.uid for one in placeholders)}
             initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
-            none = [(algebra.zero,) * array.rank for array in initial]
-            growth = [_sums(algebra, *one) for one in zip(growth, none, strict=True)]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
             ]
             grown = [_more(*one) for one in zip(more, states, strict=True)]
+            growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
             grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
             if not grows:
                 for carried, old, new in zip(form.carried, more, states, strict=True):
                     _kept(evaluator, form.kind, old, new, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
-        growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
     condition = algebra.true
@@ -387,19 +385,11 @@ def _sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
 def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
     """A state before the first iteration: an empty sequence has elements of the sizes of those that
     are inserted."""
-    empty = isinstance(initial, Stacked) and initial.shape == (initial.algebra.zero,)
-    if (
-        not empty
-        or not isinstance(after, Stacked)
-        or any(one.free & inner for one in after.shape[1:])
-    ):
+    is_empty = isinstance(initial, Stacked) and initial.shape == (initial.algebra.zero,)
+    sizes = after.shape[1:]
+    if not is_empty or not isinstance(after, Stacked) or any(one.free & inner for one in sizes):
         return initial
-    return Stacked(
-        initial.algebra,
-        initial.dtype,
-        (*initial.shape, *after.shape[1:]),
-        lambda _: initial.at(initial.shape),
-    )
+    return Stacked.of_none(initial.algebra, initial.dtype, sizes)
 
 
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from passes.operators.contract import Item, Place
 from passes.proving.operators.layout import reshaped
@@ -68,7 +68,7 @@ def construct(call: Application) -> list[Array]:
     """The operands one after the other."""
     none = Stacked.of_none(call.algebra, call.array(0).dtype)
     arrays = (call.array(place) for place in range(len(call.inputs)))
-    return [reduce(lambda made, one: _inserted(call, made, one), arrays, none)]
+    return [reduce(partial(_inserted, call), arrays, none)]
 
 
 @operator("SequenceLength")
@@ -81,15 +81,12 @@ def length(call: Application) -> list[Array]:
 @operator("SequenceAt")
 def at_place(call: Application) -> list[Array]:
     """One element; a negative place counts from the end."""
-    sequence = _stacked(call, some=True)
+    sequence, algebra = _stacked(call, some=True), call.algebra
     if call.array(1).rank:
         raise call.cannot("shape", "a place in a sequence is no scalar")
     place = computed(call, Place([Item(1), sequence.shape[0]]))(())
-    return [
-        Array(
-            call.algebra, sequence.dtype, sequence.shape[1:], lambda at: sequence.at((place, *at))
-        )
-    ]
+    _, *sizes = sequence.shape
+    return [Array(algebra, sequence.dtype, (*sizes,), lambda at: sequence.at((place, *at)))]
 
 
 @operator("SplitToSequence")

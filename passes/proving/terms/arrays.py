@@ -110,9 +110,9 @@ class Stacked(Array):
     of an empty one may have any sizes."""
 
     @classmethod
-    def of_none(cls, algebra: Algebra, dtype: str) -> Stacked:
+    def of_none(cls, algebra: Algebra, dtype: str, sizes: Indices = ()) -> Stacked:
         """An empty sequence."""
-        return cls(algebra, dtype, (algebra.zero,), lambda _: algebra.null(dtype))
+        return cls(algebra, dtype, (algebra.zero, *sizes), lambda _: algebra.null(dtype))
 
 
 class Unranked(Array):
