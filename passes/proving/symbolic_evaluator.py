@@ -34,6 +34,7 @@ from passes.ir.operators import (
 )
 from passes.ir.places import MAIN, label
 from passes.ir.versions import OLDEST_OPSET
+from passes.operators.table import where
 from passes.proving.families import odd_flag
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
@@ -151,10 +152,8 @@ class Application:
         return self.values[name]
 
 
-#: Operators whose entries read sequences.
-_READ_SEQUENCES = frozenset(
-    ["ConcatFromSequence", "Loop", "SequenceAt", "SequenceInsert", "SequenceLength"]
-)
+#: Operators that may read sequences.
+_READ_SEQUENCES = where(lambda row: row.wraps == "sequence" and not row.makes) | {"Loop"}
 Operator = Callable[[Application], "list[Array]"]
 #: The entry of the operators that have none of their own.
 OPAQUE = "opaque"

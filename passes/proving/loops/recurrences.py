@@ -330,9 +330,9 @@ def _iteration(
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
             ]
-            grown = [_more(*one) for one in zip(more, states, strict=True)]
+            grown = [_more(form.kind, *one) for one in zip(more, states, strict=True)]
             growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
-            grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
+            grows = any(any(one.args for one in by) for by in grown)
             if not grows:
                 for carried, old, new in zip(form.carried, more, states, strict=True):
                     _kept(evaluator, form.kind, old, new, carried.body_input)
@@ -368,13 +368,14 @@ def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values)
                 )
 
 
-def _more(before: Array, after: Array) -> tuple[Term, ...]:
-    """By how much the sizes of a state grow in every iteration for certain."""
+def _more(kind: Kind, before: Array, after: Array) -> tuple[Term, ...]:
+    """By how much the sizes of a state of a Loop grow in every iteration for certain."""
     algebra = before.algebra
     if before.rank != after.rank:
         raise NotProvable("state", "a state changes its rank")
     by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
-    return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
+    grows = [kind is Kind.LOOP and not one.free and algebra.is_positive(one) for one in by]
+    return tuple(one if more else algebra.zero for one, more in zip(by, grows, strict=True))
 
 
 def _sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
