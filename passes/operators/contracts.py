@@ -64,8 +64,8 @@ def _broadcast(given: Operands) -> Contract:
 
 @TRACED.enter("Einsum")
 def _einsum(given: Operands) -> Contract:
-    """The elements are known of two products at least, summed along one index of both operands: of
-    one product, executors give zeros of other signs."""
+    """The elements are known of products, also if they are summed along one index of both
+    operands."""
     equation = text(given.node, "equation", "").replace(" ", "")
     terms, arrow, result = equation.partition("->")
     names, named = terms.split(","), defaultdict[str, list[Number]](list)
@@ -80,19 +80,18 @@ def _einsum(given: Operands) -> Contract:
         return Contract(None, needs)
     sizes = [Joint(named[one]) if one in named else None for one in result]
     summed = [one for one in named if one not in result]
-    plain = len(names) == 2 and len(summed) == 1 and len({*result}) == len(result)
-    if not plain or None in sizes or len(named[summed[0]]) < 2:
+    plain = len(names) == 2 and len(summed) <= 1 and len({*result}) == len(result)
+    if not plain or None in sizes or any(len(named[one]) < 2 for one in summed):
         return Contract(sizes, needs)
     at = {one: Index(axis) for axis, one in enumerate([*result, *summed])}
     left, right = (Read(place, [at[one] for one in name]) for place, name in enumerate(names))
-    along, why = named[summed[0]][0], "two products are summed at least"
+    along = named[summed[0]][0] if summed else 1
     equal = [
         Need(own, "equal", several[0], why="the sizes of an index agree", sure=False)
         for several in named.values()
         for own in several[1:]
     ]
-    agreed = [*equal, Need(along, "least", 2, why=why, sure=False)]
-    return Contract(sizes, needs, elements=[Dot(along, left, right)], agreed=agreed)
+    return Contract(sizes, needs, elements=[Dot(along, left, right)], agreed=equal)
 
 
 @TRACED.enter("Gemm")

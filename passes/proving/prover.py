@@ -305,7 +305,7 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         if not _alike(guide, left.term, right.term)[2]:
             raise _unlike("element", repr(name), left.term, right.term)
         return
-    if left.dtype != right.dtype or left.rank != right.rank:
+    if left.kind != right.kind or left.rank != right.rank:
         types = [f"{side.dtype} of rank {side.rank}" for side in (left, right)]
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):

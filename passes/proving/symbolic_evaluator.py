@@ -34,11 +34,13 @@ from passes.ir.operators import (
 )
 from passes.ir.places import MAIN, label
 from passes.ir.versions import OLDEST_OPSET
+from passes.operators.table import where
 from passes.proving.families import odd_flag
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
     Array,
     NotProvable,
+    Stacked,
     Unranked,
     constant,
     parameter,
@@ -150,6 +152,8 @@ class Application:
         return self.values[name]
 
 
+#: Operators that may read sequences.
+_READ_SEQUENCES = where(lambda row: row.wraps == "sequence" and not row.makes) | {"Loop"}
 Operator = Callable[[Application], "list[Array]"]
 #: The entry of the operators that have none of their own.
 OPAQUE = "opaque"
@@ -420,9 +424,9 @@ class SymbolicEvaluator:
 
     def _symbol(self, name: str, value: Array) -> Array:
         """Any floats of these sizes in place of a value that both models make alike."""
-        if name not in self.calls.symbols or len(self.path) > 1 or isinstance(value, Unranked):
+        if name not in self.calls.symbols or len(self.path) > 1:
             return value  # a branch or a function may have values of this name
-        if "float" not in value.dtype:
+        if isinstance(value, Unranked | Stacked) or "float" not in value.dtype:
             return value
         return parameter(self.algebra, name, value.dtype, value.shape)
 
@@ -430,7 +434,10 @@ class SymbolicEvaluator:
         """The outputs of a node; where its operator cannot be evaluated on these inputs, they are
         functions of which nothing is known."""
         handler, depth, vacuous = _TABLE.get(call.op), len(self.path), self.is_vacuous
-        if handler is None:
+        if call.op == "Identity":
+            return [call.array(0)]
+        sequences = any(isinstance(one, Stacked) for one in call.inputs)
+        if handler is None or (sequences and call.op not in _READ_SEQUENCES):
             return _TABLE[OPAQUE](call)
         try:
             return handler(call)

@@ -208,6 +208,15 @@ class Worth:
                 *sizes, function = row.args
                 shape = tuple(int(value(size)) for size in sizes)
                 items = [self._applied(function, bound, *at) for at in np.ndindex(*shape)]
+                if row.data[0] == "TopK":  # type: ignore[index]
+                    _, largest, dtype = row.data  # type: ignore[misc]
+                    count = np.array([value(args[2])], np.int64)
+                    array = np.array(items, dtype).reshape(shape or (1,))
+                    ranked = _outputs(
+                        "", "TopK", 21, [("largest", int(largest))], [array, count], 2
+                    )
+                    assert ranked is not None
+                    return ranked[term.data[0]][int(value(args[1]))]  # type: ignore[index]
                 found = _by_row(row.data, shape, items)
                 return found[int(value(args[1]))] if term.op == "row" else found
             case "output" | "answers" | "size":
@@ -330,9 +339,9 @@ def _attribute(value: Any) -> Any:
 def _by_row(data: Any, shape: tuple[int, ...], items: list[Any]) -> Any:
     """A reduction of a row."""
     op, *rest, dtype = data
-    if op == "dot":
+    if op in ("dot", "Einsum"):
         left, right = (np.array([pair[side] for pair in items], dtype) for side in (0, 1))
-        return np.dot(left, right)
+        return np.dot(left, right) if op == "dot" else np.einsum("k,k->", left, right)
     if op in ("ArgMax", "ArgMin"):
         array = np.array(items, rest[1])
         given = {"select_last_index": int(rest[0]), "keepdims": 0, "axis": 0}

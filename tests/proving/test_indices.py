@@ -224,6 +224,27 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             },
         ],
     ),
+    "a bound beside another condition": (
+        """(float[T] x, float m) => (float s, int64[K] k) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        w = Constant <value_int = 1> () o = Constant <value_int = 0> () r = Greater (n, o)
+        most = Constant <value_int = 9223372036854775807> ()
+        f = Constant <value_float = 0.0> ()
+        s, k = Loop <body = b (int64 i, bool c, float a) => (bool g, float t, int64 j) {
+            v = Gather (x, i) t = Add (a, v) p = Add (i, w) q = Less (p, n) h = Less (t, m)
+            g = And (q, h) j = Identity (i) }> (most, r, f) }""",
+        """(float[T] x, float m) => (float s, int64[K] k) {
+        e = Constant <value_ints = [0]> () d = Shape <end = 1> (x) n = Squeeze (d, e)
+        f = Constant <value_float = 0.0> () r = Constant <value = bool {1}> ()
+        s, k = Loop <body = b (int64 i, bool c, float a) => (bool g, float t, int64 j) {
+            v = Gather (x, i) t = Add (a, v) g = Less (t, m) j = Identity (i) }> (n, r, f) }""",
+        [
+            {"g = Less (t, m)": "g = Less (a, m)"},
+            {"g = Less (t, m)": "g = LessOrEqual (t, m)"},
+            {"(n, r, f) }": "(p, r, f) }", "r = Const": "w = Size (m) p = Sub (n, w) r = Const"},
+            {"g = Less (t, m)": "g = Identity (c)"},
+        ],
+    ),
 }
 
 

@@ -60,7 +60,8 @@ def test_sizes_that_are_free_are_named() -> None:
 
 def test_the_only_sizes_that_there_are_need_not_be_named() -> None:
     sequence = """(float[4] x) => (float[4] y) {
-        s = SplitToSequence <axis = 0> (x) y = ConcatFromSequence <axis = 0> (s) }"""
+        parts = Constant <value_ints = [3, 1]> ()
+        s = SplitToSequence <axis = 0> (x, parts) y = ConcatFromSequence <axis = 0> (s) }"""
     found = proof(sequence, "(float[4] x) => (float[4] y) { y = Identity (x) }")
     assert found.sentence() == "proven for all inputs"
     assert (found.kind, found.scope.method) == ("all", "terms")
@@ -202,7 +203,8 @@ def test_a_wider_range_than_is_proven_does_not_hold() -> None:
 
 def test_the_only_sizes_have_a_certificate() -> None:
     sequence = """(float[4] x) => (float[4] y) {
-        s = SplitToSequence <axis = 0> (x) y = ConcatFromSequence <axis = 0> (s) }"""
+        parts = Constant <value_ints = [3, 1]> ()
+        s = SplitToSequence <axis = 0> (x, parts) y = ConcatFromSequence <axis = 0> (s) }"""
     plain = "(float[4] x) => (float[4] y) { y = Identity (x) }"
     made = certificate_of(sequence, plain)
     assert made.check(model(sequence), model(plain)).sentence() == "proven for all inputs"

@@ -15,8 +15,9 @@ from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 @dataclass(frozen=True)
 class Step:
     """What an iteration makes of a state: the element at `variables` is `body`, of the iteration
-    `index`, in which `placeholder` is the state before it and `others` are states; `growth` is by
-    how much its sizes grow."""
+    `index`, in which `placeholder` is the state before it and `others` are states; `initial` is the
+    state before the first iteration, with the sizes that it has before this one, and `growth` is by
+    how much they grow."""
 
     algebra: Algebra
     index: Term
@@ -80,8 +81,8 @@ def unless_kept(algebra: Algebra, element: Term, kept: Term) -> tuple[Term, Term
 
 def _appended(step: Step, axis: int) -> State | None:
     """A state to which every iteration appends rows that it makes of no state."""
-    algebra, old, by = step.algebra, step.initial.shape[axis], step.growth[axis]
-    end = algebra.add(old, algebra.mul(by, algebra.lift(step.index)))
+    algebra, end, by = step.algebra, step.initial.shape[axis], step.growth[axis]
+    old = algebra.sub(end, algebra.mul(by, algebra.lift(step.index)))
     place = algebra.lift(step.variables[axis])
     is_old = algebra.ge0(algebra.sub(algebra.sub(end, algebra.one), place))
     condition, new = unless_kept(algebra, step.body, step.own)

@@ -22,6 +22,8 @@ from passes.proving.terms.term import Term, polynomial
 
 #: Of how many iterations at most each is a case of its own, where a condition may end them.
 _FEW_TRIPS = 8
+#: The kinds of states that may count.
+_COUNTED = [(Array, one) for one in (BOOL, INT64, *SMALL)]
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,11 @@ def counting(
     begins = [initial[number] for number in read]
     states = [inner[form.carried[number].body_output] for number in read]
     pairs = zip(begins, states, strict=True)
-    if any(old.shape != new.shape or old.dtype != new.dtype for old, new in pairs):
+    if any(old.shape != new.shape or old.kind != new.kind for old, new in pairs):
         return Counting(known)
     again = inner[condition].scalar() if is_counted else algebra.true
     growth = [(algebra.zero,) * array.rank for array in states]
-    iteration = Iteration(index, [*placeholders.values()], states, [], again, [], growth)
+    iteration = Iteration(index, [*placeholders.values()], begins, states, [], again, [], growth)
     found = in_closed_form(algebra, iteration, [array.generic() for array in states], begins)
     known |= {read[number]: state for number, state in found.items()}
     if not is_counted or len(found) < len(read):
@@ -93,7 +95,7 @@ def _counts(form: LoopForm, initial: Sequence[Array], names: Sequence[str]) -> b
     """Return whether values depend on no states but whole numbers, and those that never change."""
     read, kept = _walk(form, names).names, _kept(form)
     return all(
-        number in kept or initial[number].dtype in (BOOL, INT64, *SMALL)
+        number in kept or initial[number].kind in _COUNTED
         for number, one in enumerate(form.carried)
         if one.body_input in read
     )
@@ -147,9 +149,17 @@ def trip_count(
         if limit is None:
             raise evaluator.cannot("condition", "nothing ends the loop")
         return limit
-    closed = _counted(condition, index, evaluator)
-    if closed is not None:
-        return closed if limit is None else algebra.least(closed, limit)
+    # the conditions that count bound the iterations, the others may end them before
+    others = []
+    for part in condition.args if condition.op == "and" else (condition,):
+        closed = _counted(part, index, evaluator)
+        if closed is None:
+            others.append(part)
+        else:
+            limit = closed if limit is None else algebra.least(closed, limit)
+    if limit is not None and not others:
+        return limit
+    condition = algebra.all(others)
     count = None if limit is None else algebra.number(limit)
     if count is not None and count <= _FEW_TRIPS:
         for number in range(count - 1):

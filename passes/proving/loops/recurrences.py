@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap, zip_longest
 
-import ml_dtypes
-import numpy as np
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
@@ -23,8 +22,8 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import INT64
-from passes.proving.terms.arrays import Array, Indices, NotProvable
+from passes.proving.terms.algebra import INT64, Algebra
+from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of
@@ -69,7 +68,7 @@ def branches(call: Application) -> list[Array]:
             evaluator.require(algebra.any((algebra.negation(holds), one)), why)
     made = []
     for left, right in zip(*sides, strict=True):
-        if left.rank != right.rank or left.dtype != right.dtype:
+        if left.rank != right.rank or left.kind != right.kind:
             raise evaluator.cannot("branch", "the branches differ in rank or type")
         for sizes in zip(left.shape, right.shape, strict=True):
             if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
@@ -205,7 +204,7 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
             element = array.at(indices[1:])
             if within:  # what is beyond the length is read, too
                 last = algebra.sub(trips, algebra.one)
-                zero = algebra.literal(array.dtype, _zero(array.dtype))
+                zero = algebra.null(array.dtype)
                 element = algebra.ite(algebra.ge0(algebra.sub(last, indices[1])), element, zero)
             return algebra.subst(element, {row: indices[0]})
 
@@ -214,12 +213,6 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     finals = [stacked(one, one.shape, False) for one in outcome.finals]
     rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
     return [*finals, *rows]
-
-
-def _zero(dtype: str) -> object:
-    if dtype == "string":
-        return ""
-    return np.zeros((), getattr(ml_dtypes, dtype, dtype))[()]
 
 
 def run(
@@ -245,7 +238,7 @@ def run(
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
     evaluator.is_vacuous = vacuous
-    at = algebra.lift(one.index)
+    at, initial = algebra.lift(one.index), one.initial
     sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
     states = solved(algebra, one, sized, counted.known)
 
@@ -289,6 +282,8 @@ def _collected(
     array: Array, resolved: Callable[[Term, Term], Term], trips: Term, one: Iteration
 ) -> Array:
     """Rows of all iterations, along the first axis."""
+    if isinstance(array, Stacked):
+        raise NotProvable("type", "a row that is collected is no tensor")
     inner = {one.index.uid, *(placeholder.uid for placeholder in one.placeholders)}
     if any(size.free & inner for size in array.shape):
         raise NotProvable("shape", "the sizes of rows depend on the iteration")
@@ -317,7 +312,7 @@ def _iteration(
         algebra.placeholder(array.dtype, one.body_input)
         for one, array in zip(form.carried, initial, strict=True)
     ]
-    growth = [(algebra.zero,) * array.rank for array in initial]
+    growth: list[tuple[Term, ...]] = [()] * len(initial)
     for _ in range(_MOST_GUESSES):
         begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
         for number, carried in enumerate(form.carried):
@@ -327,25 +322,29 @@ def _iteration(
         with evaluator.collecting() as required:
             inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
             states = [inner[one.body_output] for one in form.carried]
+            if limit is algebra.zero and form.kind is Kind.LOOP:
+                states = begins  # no iteration changes their sizes
+            bound = {index.uid, *(one.uid for one in placeholders)}
+            initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
             more = [
                 _longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
             ]
-            grown = [_more(*one) for one in zip(more, states, strict=True)]
-            grows = form.kind is Kind.LOOP and any(any(one.args for one in by) for by in grown)
+            grown = [_more(form.kind, *one) for one in zip(more, states, strict=True)]
+            growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
+            grows = any(any(one.args for one in by) for by in grown)
             if not grows:
                 for carried, old, new in zip(form.carried, more, states, strict=True):
                     _kept(evaluator, form.kind, old, new, carried.body_input)
                 _as_declared(evaluator, form.body, inner)
                 break
-        growth = [tuple(map(algebra.add, *one)) for one in zip(growth, grown, strict=True)]
     else:
         raise evaluator.cannot("state", "a state does not grow evenly")
     condition = algebra.true
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
-    return Iteration(index, placeholders, states, collected, condition, required, growth)
+    return Iteration(index, placeholders, initial, states, collected, condition, required, growth)
 
 
 def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) -> None:
@@ -369,28 +368,43 @@ def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values)
                 )
 
 
-def _more(before: Array, after: Array) -> tuple[Term, ...]:
-    """By how much the sizes of a state grow in every iteration for certain."""
+def _more(kind: Kind, before: Array, after: Array) -> tuple[Term, ...]:
+    """By how much the sizes of a state of a Loop grow in every iteration for certain."""
     algebra = before.algebra
     if before.rank != after.rank:
         raise NotProvable("state", "a state changes its rank")
     by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
-    return tuple(one if not one.free and algebra.is_positive(one) else algebra.zero for one in by)
+    grows = [kind is Kind.LOOP and not one.free and algebra.is_positive(one) for one in by]
+    return tuple(one if more else algebra.zero for one, more in zip(by, grows, strict=True))
+
+
+def _sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
+    """The sums of terms at equal places; where one list ends, nothing is added."""
+    return tuple(starmap(algebra.add, zip_longest(*terms, fillvalue=algebra.zero)))
+
+
+def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
+    """A state before the first iteration: an empty sequence has elements of the sizes of those that
+    are inserted."""
+    is_empty = isinstance(initial, Stacked) and initial.shape == (initial.algebra.zero,)
+    sizes = after.shape[1:]
+    if not is_empty or not isinstance(after, Stacked) or any(one.free & inner for one in sizes):
+        return initial
+    return Stacked.of_none(initial.algebra, initial.dtype, sizes)
 
 
 def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
     """A state with the sizes that it has after some iterations."""
     algebra = array.algebra
-    added = [algebra.mul(by, iterations) for by in growth]
-    sizes = tuple(map(algebra.add, array.shape, added))
-    return Array(algebra, array.dtype, sizes, array.at)
+    sizes = _sums(algebra, array.shape, [algebra.mul(by, iterations) for by in growth])
+    return type(array)(algebra, array.dtype, sizes, array.at)
 
 
 def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
     """Study paths apart on which a state has the sizes that it should have, and on which not; a
     Scan fails there."""
     algebra = evaluator.algebra
-    if before.rank != after.rank or before.dtype != after.dtype:
+    if before.rank != after.rank or before.kind != after.kind:
         raise NotProvable("state", f"{name!r} changes its type or rank")
     for sizes in zip(before.shape, after.shape, strict=True):
         equal = algebra.eq0(algebra.sub(*sizes))

@@ -18,10 +18,12 @@ from passes.proving.terms.term import Term, subterms
 @dataclass(frozen=True)
 class Iteration:
     """The results of one iteration on placeholders: `index` is its number, `condition` whether
-    another one follows, `growth` by how much the sizes of each state grow."""
+    another one follows, `initial` are the states before the first one, `growth` is by how much the
+    sizes of each state grow."""
 
     index: Term
     placeholders: list[Term]
+    initial: Sequence[Array]
     states: list[Array]
     collected: list[Array]
     condition: Term
@@ -38,9 +40,15 @@ def solved(
     """Every state in closed form, or as a recurrence of those that it depends on."""
     generic = [array.generic() for array in one.states]
     found = in_closed_form(algebra, one, generic, initial, known)
+    # what no other state reads may be made of recurrences, as rows that are appended
     open_ = [number for number in range(len(generic)) if number not in found]
-    for number in open_:
+    read = {other for number in open_ for other in _members(one, number, generic)[1:]}
+    for number in filter(read.__contains__, open_):
         found[number] = _recurrence(algebra, one, number, generic, initial)
+    found = in_closed_form(algebra, one, [*generic], initial, found)
+    for number in open_:
+        if number not in found:
+            found[number] = _recurrence(algebra, one, number, generic, initial)
     return [found[number] for number in range(len(generic))]
 
 

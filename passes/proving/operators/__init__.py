@@ -11,6 +11,7 @@ from passes.proving.operators import (
     layout,
     opaque,
     reductions,
+    sequences,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "opaque",
     "recurrences",
     "reductions",
+    "sequences",
 ]

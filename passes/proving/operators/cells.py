@@ -238,7 +238,7 @@ def _direction(
 
     steps = [one.like(partial(kept, number)) for number, one in enumerate(initials)]
     growth: list[Indices] = [(algebra.zero, algebra.zero)] * len(starts)
-    one_step = Iteration(variable, placeholders, steps, [], algebra.true, [], growth)
+    one_step = Iteration(variable, placeholders, initials, steps, [], algebra.true, [], growth)
     found = solved(algebra, one_step, initials)
     variables, term = initials[0].like(lambda at: made(*at)[0]).generic()
     values = {p: partial(state, index) for p, state in zip(placeholders, found, strict=True)}

@@ -126,9 +126,17 @@ def _dot(call: Application, source: Dot, dtype: str, shape: Indices) -> Element:
     if call.op == "Einsum" and "float" not in dtype:
         raise call.cannot("operator", f"an Einsum of {dtype} is not modelled")
     call.evaluator.assumed.add(ROWS)
-    size = term(call, source.size)
+    algebra, size = call.algebra, term(call, source.size)
+    # zeros of an Einsum that sums one product have other signs than those of that product
+    several = algebra.ge0(algebra.sub(size, algebra.whole(2)))
+    alone = call.op == "Einsum" and (
+        not algebra.proves(several)
+        if several.free
+        else not call.evaluator.decide(several, "two products are summed at least")
+    )
+    name = "Einsum" if alone else "dot"
     left, right = (_element(call, one, dtype, shape) for one in (source.left, source.right))
-    return lambda at: dot(call, dtype, size, lambda k: (left((*at, k)), right((*at, k))))
+    return lambda at: dot(call, dtype, size, lambda k: (left((*at, k)), right((*at, k))), name)
 
 
 def _weighted(call: Application, source: Weighted, dtype: str, shape: Indices) -> Element:

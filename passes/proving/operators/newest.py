@@ -16,7 +16,7 @@ from passes.ir.places import holds_graphs
 from passes.ir.scope import all_names, owners, walk_model
 from passes.proving.assumptions import STEPS
 from passes.proving.symbolic_evaluator import Application, Values, type_of
-from passes.proving.terms.arrays import Array, NotProvable, Unranked
+from passes.proving.terms.arrays import Array, NotProvable, Stacked, Unranked
 from passes.rule import Refused, Site
 
 
@@ -56,7 +56,7 @@ def _alone(call: Application) -> Model:
     """A model of the node alone."""
     inputs = {
         name: helper.make_empty_tensor_value_info(name)
-        if isinstance(array, Unranked)
+        if isinstance(array, Unranked | Stacked)
         else helper.make_value_info(name, type_of(array))
         for name, array in zip(call.node.input, call.inputs, strict=True)
         if array is not None

@@ -17,7 +17,7 @@ from passes.proving.operators.newest import in_newest_version
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
 from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator, type_of
 from passes.proving.terms.algebra import BOOL, INT64
-from passes.proving.terms.arrays import Array, Indices, NotProvable, Unranked
+from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked, Unranked
 from passes.proving.terms.term import Term
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -80,7 +80,8 @@ def _whole(array: Array) -> list[Term]:
     """The element type, the sizes and the elements of an input."""
     if isinstance(array, Unranked):
         return [array.term]
-    kind = array.algebra.terms.make("kind", (array.dtype, array.rank))
+    name = "kind of a sequence" if isinstance(array, Stacked) else "kind"
+    kind = array.algebra.terms.make(name, (array.dtype, array.rank))
     return [kind, *array.shape, array.algebra.close(*array.generic())]
 
 
@@ -116,7 +117,7 @@ def _inferred(call: Application) -> dict[str, tuple[str, int]]:
     for name, array in zip(node.input, call.inputs, strict=True):
         if array is None:
             continue
-        if isinstance(array, Unranked):
+        if isinstance(array, Unranked | Stacked):
             return {}
         types[name] = type_of(array)
         known_numbers = _numbers(array)

@@ -107,11 +107,15 @@ def arg(call: Application) -> list[Array]:
 
 
 def dot(
-    call: Application, dtype: str, size: Term, pair: Callable[[Term], tuple[Term, Term]]
+    call: Application,
+    dtype: str,
+    size: Term,
+    pair: Callable[[Term], tuple[Term, Term]],
+    name: str = "dot",
 ) -> Term:
     """The sum of products along an axis of this size."""
     made = call.algebra.terms.make
-    return _reduced(call, ("dot", dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
+    return _reduced(call, (name, dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
 
 
 @operator("CumSum")
@@ -154,16 +158,38 @@ def rows(call: Application) -> list[Array]:
     block = call.opset < traits_of(call.node).along_axis
     if block and any(size is not algebra.one for size in x.shape[axis + 1 :]):
         raise call.cannot("operator", f"{op} of several axes at once is not modelled")
+    row = _row(call, (op, call.attributes.get("p"), x.dtype), axis)
+    return [x.like(lambda at: algebra.terms.make("row", x.dtype, (row(at), at[axis])))]
+
+
+def _row(call: Application, data: tuple[object, ...], axis: int) -> Callable[[Indices], Term]:
+    """A function of the row of an operand in which an element of the output is located."""
+    x = call.array(0)
     call.evaluator.assumed.add(ROWS)
-    data = (op, call.attributes.get("p"), x.dtype)
+    return lambda at: _reduced(
+        call,
+        data,
+        [x.shape[axis]],
+        lambda inner: x.at([*at[:axis], inner[0], *at[axis + 1 :]]),
+    )
 
-    def get(indices: Sequence[Term]) -> Term:
-        row = _reduced(
-            call,
-            data,
-            [x.shape[axis]],
-            lambda inner: x.at([*indices[:axis], inner[0], *indices[axis + 1 :]]),
-        )
-        return algebra.terms.make("row", x.dtype, (row, indices[axis]))
 
-    return [x.like(get)]
+@operator("TopK")
+def top(call: Application) -> list[Array]:
+    """The largest elements of a row and their indices, by their place among them."""
+    x, algebra, sizes = call.array(0), call.algebra, met_contract(call).sizes or []
+    if not call.attributes.get("sorted", 1):
+        raise call.cannot("operator", "the order of a TopK is left open")
+    shape = tuple(term(call, one) for one in sizes)
+    axis = call.axis(call.attributes["axis"], x.rank)
+    count = shape[axis]
+    call.evaluator.given(algebra.ge0(count), "the number of elements is not negative")
+    row = _row(call, ("TopK", bool(call.attributes.get("largest", 1)), x.dtype), axis)
+
+    def array(output: int, dtype: str) -> Array:
+        def get(at: Indices) -> Term:
+            return algebra.opaque(dtype, "row", (output, dtype), (row(at), at[axis], count))
+
+        return Array(algebra, dtype, shape, get)
+
+    return [array(0, x.dtype), array(1, INT64)]

@@ -41,6 +41,11 @@ class Array:
         """The number of axes."""
         return len(self.shape)
 
+    @property
+    def kind(self) -> tuple[type[Array], str]:
+        """Whether it is a tensor or a sequence, and the element type."""
+        return type(self), self.dtype
+
     def key(self, indices: Sequence[Term]) -> Indices:
         """Indices at which the element is read: 0 along axes of size 1."""
         one = self.algebra.one
@@ -58,7 +63,7 @@ class Array:
 
     def like(self, get: Callable[[Indices], Term], dtype: str | None = None) -> Array:
         """An array of the same sizes."""
-        return Array(self.algebra, dtype or self.dtype, self.shape, get)
+        return type(self)(self.algebra, dtype or self.dtype, self.shape, get)
 
     def generic(self) -> tuple[list[Term], Term]:
         """New variables for its indices, and its element there."""
@@ -99,6 +104,16 @@ class Array:
         if any(one is None for one in found):
             raise NotProvable("shape", "axes or sizes are computed")
         return [one for one in found if one is not None]
+
+
+class Stacked(Array):
+    """A sequence of tensors of one size as the tensor that stacks them along its first axis; those
+    of an empty one may have any sizes."""
+
+    @classmethod
+    def of_none(cls, algebra: Algebra, dtype: str, sizes: Indices = ()) -> Stacked:
+        """An empty sequence."""
+        return cls(algebra, dtype, (algebra.zero, *sizes), lambda _: algebra.null(dtype))
 
 
 class Unranked(Array):

@@ -174,12 +174,14 @@ class ByElement(Extremes):
                 lossless |= dtype == BOOL and source not in _WITHOUT_FALSE
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]
-            return None
+            floats = {dtype, source} <= EXACT_UP_TO.keys()
+            exact: Callable[..., Any] | None = partial(np.asarray, dtype=dtype) if floats else None
+        else:
+            exact = EXACT_OPERATORS.get(op)
         if op in ("Max", "Min") and len(args) == 2:
             for one, other in (args, args[::-1]):
                 if self._bounds_nothing(op, one):
                     return other
-        exact = EXACT_OPERATORS.get(op)
         if exact is None or len(args) > 2:
             return None
         values, read = list(map(self._known_value, args)), {one.args for one in args} - {()}

@@ -9,6 +9,7 @@ from itertools import permutations
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -56,6 +57,11 @@ class Constants(Conditions):
             return np.bool_(term is self.true)
         known = self.number(term)
         return None if known is None else np.array(known % (1 << 64), np.uint64).view(INT64)[()]
+
+    def null(self, dtype: str) -> Term:
+        """The zero of an element type, or the empty string."""
+        kind = getattr(ml_dtypes, dtype, dtype)
+        return self.literal(dtype, "" if dtype == "string" else np.zeros((), kind)[()])
 
     def constant(self, value: npt.NDArray[Any]) -> str:
         """A name for a constant, to read it by."""
