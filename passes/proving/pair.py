@@ -15,8 +15,8 @@ from passes.ir.operators import op_of
 from passes.ir.places import walk_model
 from passes.ir.scope import defined, graphs_below, output_names, owners
 from passes.proving.clues import Numbers, Unknown, sizes_of
+from passes.proving.nodes import dtype_name
 from passes.proving.promises import NO_PROMISES, Promises
-from passes.proving.symbolic_evaluator import dtype_name
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, Unranked, constant, parameter
 from passes.proving.terms.term import Term

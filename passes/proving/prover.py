@@ -22,6 +22,7 @@ from passes.proving.certificates.guide import Choices, DoesNotHold, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Relations
+from passes.proving.nodes import versions
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
@@ -30,7 +31,6 @@ from passes.proving.symbolic_evaluator import (
     Fork,
     SymbolicEvaluator,
     Values,
-    versions,
 )
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable, Unranked

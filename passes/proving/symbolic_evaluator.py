@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from onnx import (
-    AttributeProto,
     FunctionProto,
     GraphProto,
     NodeProto,
-    OperatorSetIdProto,
     TensorProto,
     TypeProto,
-    defs,
-    helper,
-    numpy_helper,
 )
 
 from passes.ir.constants import constant_tensor
@@ -28,14 +22,11 @@ from passes.ir.operators import (
     Registry,
     called_key,
     function_key,
-    is_onnx_domain,
     op_of,
-    plain_domain,
 )
 from passes.ir.places import MAIN, label
-from passes.ir.versions import OLDEST_OPSET
 from passes.operators.table import where
-from passes.proving.families import odd_flag
+from passes.proving.nodes import attributes_of, versions
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import (
     Array,
@@ -263,7 +254,7 @@ class SymbolicEvaluator:
     def promised(self, *sizes: Term) -> None:
         """Require that sizes are not 0, if the user promised it."""
         for size in sizes if self.non_empty else ():
-            above = self.algebra.ge0(self.algebra.sub(size, self.algebra.one))
+            above = self.algebra.at_least(size, self.algebra.one)
             self.require(above, "the batch and the time are not 0, as promised")
 
     def for_each(self, array: Array, condition: Callable[[Term], Term], why: str) -> None:
@@ -274,12 +265,9 @@ class SymbolicEvaluator:
     def _everywhere(
         self, array: Array, variables: Sequence[Term], condition: Term, why: str | Reason
     ) -> None:
-        each = condition
-        for size, index in reversed(list(zip(array.shape, variables, strict=True))):
-            condition = self.algebra.for_all(size, self.algebra.close([index], condition))
-        self.require(condition, why)
+        self.require(self.algebra.for_each(array.shape, variables, condition), why)
         if array.rank == 1 and not self.is_within:
-            self.algebra.know_of_each(array.shape[0], variables[0], each)
+            self.algebra.know_of_each(array.shape[0], variables[0], condition)
 
     @property
     def is_within(self) -> bool:
@@ -295,6 +283,14 @@ class SymbolicEvaluator:
             yield found
         finally:
             self._pending.pop()
+
+    @contextmanager
+    def for_all(self, size: Term, index: Term) -> Iterator[None]:
+        """Require for every index below a size what is required within."""
+        with self.collecting() as required:
+            yield
+        for condition, why in required:
+            self.require(self.algebra.for_each([size], [index], condition), why)
 
     def decide(self, condition: Term, why: str) -> bool:
         """Return whether a condition holds, on this path.
@@ -333,7 +329,7 @@ class SymbolicEvaluator:
 
     def same(self, left: Term, right: Term, why: str) -> None:
         """Require two sizes to be equal."""
-        self.require(self.algebra.eq0(self.algebra.sub(left, right)), why)
+        self.require(self.algebra.equal(left, right), why)
 
     def place(self) -> str:
         """The node that is evaluated."""
@@ -466,61 +462,9 @@ class SymbolicEvaluator:
         return [inner[name] for name in function.output]
 
 
-def versions(imported: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """The opset of each domain.
-
-    Raises:
-        NotProvable: the operators of ONNX are older than what is modelled.
-    """
-    found = {plain_domain(one.domain): one.version for one in imported}
-    if found.get("", 0) < OLDEST_OPSET:
-        raise NotProvable("opset", f"opset {found.get('', 0)} is older than {OLDEST_OPSET}")
-    return found
-
-
 def _is_of_call(condition: Term) -> bool:
     """Return whether a condition is that a call answers, in every iteration if it is in a loop:
     to know it simplifies no term."""
     if condition.op == "forall":
         return _is_of_call(condition.args[1].args[0])
     return condition.op == "answers"
-
-
-def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
-    """The attributes of a node, with the defaults of its version; None where there is none."""
-    found: dict[str, Any] = {}
-    if is_onnx_domain(node.domain):
-        for name, declared in defs.get_schema(op_of(node), opset, "").attributes.items():
-            default = declared.default_value
-            found[name] = _value(default) if default.type else None
-    for one in node.attribute:
-        if one.ref_attr_name:
-            sentence = f"no caller of the function gives the attribute {one.ref_attr_name!r}"
-            raise NotProvable("function", sentence)
-        found[one.name] = _value(one)
-    if odd_flag(found):
-        raise NotProvable("model", odd_flag(found))
-    return found
-
-
-def _value(attribute: AttributeProto) -> Any:
-    if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-        return None
-    if attribute.type == AttributeProto.TENSOR:
-        return numpy_helper.to_array(attribute.t)
-    value = helper.get_attribute_value(attribute)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def dtype_name(element: int) -> str:
-    """The element type of a number of ONNX. Raises NotProvable."""
-    if element not in helper.get_all_tensor_dtypes():
-        raise NotProvable("type", f"the element type {element} is not modelled")
-    name = np.dtype(helper.tensor_dtype_to_np_dtype(element)).name
-    return "string" if name in ("object", "str") else str(name)
-
-
-def type_of(array: Array) -> TypeProto:
-    """The type of an array with the sizes that are known."""
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype.replace("string", "O")))
-    return helper.make_tensor_type_proto(element, list(map(array.algebra.number, array.shape)))

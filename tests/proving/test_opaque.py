@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import TensorProto, helper
 
-from passes.proving.operators.calls import meaning
+from passes.proving.nodes import meaning
 
 OPSETS = {"": 13, "my": 1}
 ONE, TWO = (helper.make_tensor("", TensorProto.FLOAT, [1], [number]) for number in (1.0, 2.0))

@@ -20,7 +20,7 @@ from passes.operators.traits import Values
 from passes.proving.drawn.elements import elements, from_elements, product
 from passes.proving.drawn.symbols import TermTable, name_of, numbers, over
 from passes.proving.families import REDUCTIONS, cast_attributes, odd_flag
-from passes.proving.operators.calls import meaning
+from passes.proving.nodes import meaning
 from passes.proving.terms.arrays import NotProvable
 from passes.verify.executor import Array, CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import schema_call

@@ -84,7 +84,7 @@ def _appended(step: Step, axis: int) -> State | None:
     algebra, end, by = step.algebra, step.initial.shape[axis], step.growth[axis]
     old = algebra.sub(end, algebra.mul(by, algebra.lift(step.index)))
     place = algebra.lift(step.variables[axis])
-    is_old = algebra.ge0(algebra.sub(algebra.sub(end, algebra.one), place))
+    is_old = algebra.below(place, end)
     condition, new = unless_kept(algebra, step.body, step.own)
     if not by.args or condition is not algebra.negation(is_old) or new.free & step.others:
         return None

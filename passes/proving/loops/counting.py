@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 
 from onnx import GraphProto
 
@@ -12,7 +12,7 @@ from passes.ir.live import Walk
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration, in_closed_form
+from passes.proving.loops.states import Iteration
 from passes.proving.symbolic_evaluator import Application, SymbolicEvaluator, Values
 from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import Array
@@ -76,13 +76,13 @@ def counting(
         return Counting(known)
     again = inner[condition].scalar() if is_counted else algebra.true
     growth = [(algebra.zero,) * array.rank for array in states]
-    iteration = Iteration(index, [*placeholders.values()], begins, states, [], again, [], growth)
-    found = in_closed_form(algebra, iteration, [array.generic() for array in states], begins)
+    one = Iteration(algebra, index, [*placeholders.values()], begins, states, growth, again)
+    found = one.in_closed_form()
     known |= {read[number]: state for number, state in found.items()}
     if not is_counted or len(found) < len(read):
         return Counting(known)
-    names = {iteration.placeholders[number]: partial(state, at) for number, state in found.items()}
-    return Counting(known, trip_count(algebra.subst(again, names), index, limit, evaluator))
+    again = algebra.subst(again, one.read(found.items(), at))
+    return Counting(known, trip_count(again, index, limit, evaluator))
 
 
 def _walk(form: LoopForm, names: Sequence[str]) -> Walk:
@@ -211,7 +211,7 @@ def _counted_exactly(condition: Term, index: Term, evaluator: SymbolicEvaluator)
         ends.append(end)
     count = reduce(algebra.least, ends)
     exact = [EXACT_UP_TO.get(str(one.parts[1]), LONGEST) for one in parts if one.op == "ew"]
-    few = algebra.ge0(algebra.sub(algebra.whole(min(exact, default=LONGEST) - 1), count))
+    few = algebra.below(count, algebra.whole(min(exact, default=LONGEST)))
     if not few.free and not evaluator.decide(few, "iterations are counted exactly"):
         return None
     place = algebra.lift(algebra.variable(count))

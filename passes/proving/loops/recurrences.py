@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import starmap, zip_longest
 
 from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
-from passes.proving.loops.closed_forms import State
 from passes.proving.loops.counting import Counting, body_values, counting, trip_count
-from passes.proving.loops.states import Iteration, solved
+from passes.proving.loops.states import Iteration, longer, sums
 from passes.proving.symbolic_evaluator import (
     Application,
     Fails,
@@ -22,7 +20,7 @@ from passes.proving.symbolic_evaluator import (
     Values,
     operator,
 )
-from passes.proving.terms.algebra import INT64, Algebra
+from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term
@@ -71,7 +69,7 @@ def branches(call: Application) -> list[Array]:
         if left.rank != right.rank or left.kind != right.kind:
             raise evaluator.cannot("branch", "the branches differ in rank or type")
         for sizes in zip(left.shape, right.shape, strict=True):
-            if algebra.eq0(algebra.sub(*sizes)) is not algebra.true:
+            if algebra.equal(*sizes) is not algebra.true:
                 raise evaluator.cannot("branch", "the branches may differ in size")
         made.append(_chosen(condition, left, right))
     return made
@@ -118,7 +116,7 @@ def loop(call: Application) -> list[Array]:
         call.evaluator.runs_over(SCANS_NOTHING, limit)
     elif form.trip_count:
         count = call.evaluator.whole_numbers(call.value(form.trip_count)).scalar()
-        some = algebra.ge0(algebra.sub(count, algebra.one))
+        some = algebra.at_least(count, algebra.one)
         limit = algebra.most(count, algebra.zero)
         if not some.free:
             runs = call.evaluator.decide(some, "the loop runs")
@@ -132,7 +130,7 @@ def loop(call: Application) -> list[Array]:
         limit = algebra.zero
     elif starts is not algebra.true:
         raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
-    rows = [partial(_slice, *one) for one in zip(scanned, axes, strict=True)]
+    rows = [partial(one.slice, axis) for one, axis in zip(scanned, axes, strict=True)]
     outcome = run(call, form, initial, rows, limit)
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
@@ -143,17 +141,10 @@ def loop(call: Application) -> list[Array]:
 
 def _placed(array: Array, axis: int, backwards: bool) -> Array:
     """Rows collected along the first axis, along another one."""
-    shape = list(array.shape[1:])
-    shape.insert(axis, array.shape[0])
-    algebra = array.algebra
-    last = algebra.sub(array.shape[0], algebra.one)
-
-    def get(indices: Indices) -> Term:
-        at = list(indices)
-        time = at.pop(axis)
-        return array.at([algebra.sub(last, time) if backwards else time, *at])
-
-    return Array(algebra, array.dtype, tuple(shape), get)
+    if backwards:
+        last = array.algebra.sub(array.shape[0], array.algebra.one)
+        array = array.read(array.shape, lambda at: [array.algebra.sub(last, at[0]), *at[1:]])
+    return array.moved(0, axis)
 
 
 def _scan_8(call: Application, form: LoopForm) -> list[Array]:
@@ -179,22 +170,15 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
             raise NotProvable("operator", detail)
         evaluator.same(batch, lengths.shape[0], "there are as many lengths as rows")
         least = algebra.one if evaluator.non_empty else algebra.zero
-        evaluator.for_each(
-            lengths,
-            lambda n: algebra.all(
-                (algebra.ge0(algebra.sub(n, least)), algebra.ge0(algebra.sub(time, n)))
-            ),
-            "a length is within the time",
-        )
+        why = "a length is within the time"
+        evaluator.for_each(lengths, lambda n: algebra.within(n, least, time), why)
         trips = lengths.at([algebra.lift(row)])
 
     states, rows = (
-        [_slice(array, 0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
+        [array.slice(0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
     )
-    with evaluator.collecting() as required:
-        outcome = run(call, form, states, [partial(_slice, one, 0) for one in rows], trips)
-    for condition, why in required:
-        evaluator.require(algebra.for_all(batch, algebra.close([row], condition)), why)
+    with evaluator.for_all(batch, row):
+        outcome = run(call, form, states, [partial(one.slice, 0) for one in rows], trips)
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
         if any(row.uid in size.free for size in shape):
@@ -203,9 +187,8 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
         def get(indices: Indices) -> Term:
             element = array.at(indices[1:])
             if within:  # what is beyond the length is read, too
-                last = algebra.sub(trips, algebra.one)
-                zero = algebra.null(array.dtype)
-                element = algebra.ite(algebra.ge0(algebra.sub(last, indices[1])), element, zero)
+                inside = algebra.below(indices[1], trips)
+                element = algebra.ite(inside, element, algebra.null(array.dtype))
             return algebra.subst(element, {row: indices[0]})
 
         return Array(algebra, array.dtype, (batch, *shape), get)
@@ -232,50 +215,32 @@ def run(
         one = _iteration(call, form, initial, rows, limit, counted)
     except Fails as error:
         runs = limit is None or evaluator.decide(
-            algebra.ge0(algebra.sub(limit, algebra.one)), "a body that fails runs"
+            algebra.at_least(limit, algebra.one), "a body that fails runs"
         )
         if runs and not evaluator.is_within:
             raise
         raise NotProvable("body", f"the body fails if it runs, and it may run: {error}") from error
     evaluator.is_vacuous = vacuous
-    at, initial = algebra.lift(one.index), one.initial
-    sized = [_longer(*state, at) for state in zip(initial, one.growth, strict=True)]
-    states = solved(algebra, one, sized, counted.known)
+    at, states = algebra.lift(one.index), one.solved(counted.known)
 
     def resolved(term: Term, index: Term) -> Term:
-        values: dict[Term, Term | Callable[[Indices], Term]] = {
-            placeholder: partial(state, index)
-            for placeholder, state in zip(one.placeholders, states, strict=True)
-        }
-        return algebra.subst(term, {**values, one.index: index})
+        return algebra.subst(term, {**one.read(enumerate(states), index), one.index: index})
 
     trips = counted.trips or trip_count(resolved(one.condition, at), one.index, limit, evaluator)
     is_open = algebra.number(trips) is None and not trips.free
     if evaluator.original and not evaluator.is_within and is_open:
-        algebra.assume(algebra.ge0(algebra.sub(algebra.whole(MOST_ITERATIONS), trips)))
-    for condition, why in one.required:
-        condition = algebra.close([one.index], resolved(condition, at))
-        evaluator.require(algebra.for_all(trips, condition), why)
-    for state, array, placeholder in zip(states, sized, one.placeholders, strict=True):
+        algebra.assume(algebra.at_least(algebra.whole(MOST_ITERATIONS), trips))
+    with evaluator.for_all(trips, one.index):
+        for condition, why in one.required:
+            evaluator.require(resolved(condition, at), why)
+    for state, array, placeholder in zip(states, one.begins(at), one.placeholders, strict=True):
         if array.dtype == INT64 and placeholder.uid in evaluator.read:
-            _count_fits(evaluator, one.index, trips, array, state)
-    ends = [_longer(*sized, trips) for sized in zip(initial, one.growth, strict=True)]
-    finals = [array.like(partial(state, trips)) for array, state in zip(ends, states, strict=True)]
+            with evaluator.for_all(trips, one.index):  # a count fits before each iteration
+                evaluator.whole_numbers(array.like(partial(state, at)))
+    ends = zip(one.begins(trips), states, strict=True)
+    finals = [array.like(partial(state, trips)) for array, state in ends]
     collected = [_collected(array, resolved, trips, one) for array in one.collected]
     return Outcome(trips, finals, collected)
-
-
-def _count_fits(
-    evaluator: SymbolicEvaluator, index: Term, trips: Term, array: Array, state: State
-) -> None:
-    """Require what a state counts to in closed form to be an int64 before each iteration."""
-    algebra = evaluator.algebra
-
-    counted = array.like(partial(state, algebra.lift(index)))
-    with evaluator.collecting() as required:
-        evaluator.whole_numbers(counted)
-    for condition, why in required:
-        evaluator.require(algebra.for_all(trips, algebra.close([index], condition)), why)
 
 
 def _collected(
@@ -314,7 +279,7 @@ def _iteration(
     ]
     growth: list[tuple[Term, ...]] = [()] * len(initial)
     for _ in range(_MOST_GUESSES):
-        begins = [_longer(*one, at) for one in zip(initial, growth, strict=True)]
+        begins = [longer(*one, at) for one in zip(initial, growth, strict=True)]
         for number, carried in enumerate(form.carried):
             state = counted.known.get(number)
             element_of = partial(state, at) if state else algebra.applied_to(placeholders[number])
@@ -327,11 +292,11 @@ def _iteration(
             bound = {index.uid, *(one.uid for one in placeholders)}
             initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
             more = [
-                _longer(*one, algebra.add(at, algebra.one))
+                longer(*one, algebra.add(at, algebra.one))
                 for one in zip(initial, growth, strict=True)
             ]
             grown = [_more(form.kind, *one) for one in zip(more, states, strict=True)]
-            growth = [_sums(algebra, *one) for one in zip(growth, grown, strict=True)]
+            growth = [sums(algebra, *one) for one in zip(growth, grown, strict=True)]
             grows = any(any(one.args for one in by) for by in grown)
             if not grows:
                 for carried, old, new in zip(form.carried, more, states, strict=True):
@@ -344,7 +309,8 @@ def _iteration(
     if form.condition is not None:
         condition = inner[form.condition.body_output].scalar()
     collected = [inner[one.body_output] for one in form.collected]
-    return Iteration(index, placeholders, initial, states, collected, condition, required, growth)
+    made = placeholders, initial, states, growth, condition, collected, required
+    return Iteration(algebra, index, *made)
 
 
 def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) -> None:
@@ -378,11 +344,6 @@ def _more(kind: Kind, before: Array, after: Array) -> tuple[Term, ...]:
     return tuple(one if more else algebra.zero for one, more in zip(by, grows, strict=True))
 
 
-def _sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
-    """The sums of terms at equal places; where one list ends, nothing is added."""
-    return tuple(starmap(algebra.add, zip_longest(*terms, fillvalue=algebra.zero)))
-
-
 def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
     """A state before the first iteration: an empty sequence has elements of the sizes of those that
     are inserted."""
@@ -393,13 +354,6 @@ def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
     return Stacked.of_none(initial.algebra, initial.dtype, sizes)
 
 
-def _longer(array: Array, growth: tuple[Term, ...], iterations: Term) -> Array:
-    """A state with the sizes that it has after some iterations."""
-    algebra = array.algebra
-    sizes = _sums(algebra, array.shape, [algebra.mul(by, iterations) for by in growth])
-    return type(array)(algebra, array.dtype, sizes, array.at)
-
-
 def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
     """Study paths apart on which a state has the sizes that it should have, and on which not; a
     Scan fails there."""
@@ -407,7 +361,7 @@ def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array,
     if before.rank != after.rank or before.kind != after.kind:
         raise NotProvable("state", f"{name!r} changes its type or rank")
     for sizes in zip(before.shape, after.shape, strict=True):
-        equal = algebra.eq0(algebra.sub(*sizes))
+        equal = algebra.equal(*sizes)
         if equal is algebra.true or evaluator.decide(equal, "a state keeps its size"):
             continue
         if kind is Kind.LOOP:
@@ -415,11 +369,3 @@ def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array,
                 "state", f"{name!r} may change its size from {sizes[0]} to {sizes[1]}"
             )
         evaluator.require(algebra.false, "a state keeps its size")
-
-
-def _slice(array: Array, axis: int, place: Term) -> Array:
-    """What an array has at a place of an axis."""
-    shape = (*array.shape[:axis], *array.shape[axis + 1 :])
-    return Array(
-        array.algebra, array.dtype, shape, lambda at: array.at([*at[:axis], place, *at[axis:]])
-    )

@@ -163,7 +163,7 @@ class Relations:
     @contextmanager
     def _running(self, iteration: Term) -> Iterator[None]:
         """Assume within that there is an iteration before this one."""
-        some = self.algebra.ge0(self.algebra.sub(iteration, self.algebra.one))
+        some = self.algebra.at_least(iteration, self.algebra.one)
         self._assumed = (*self._assumed, some)
         with self.algebra.assuming(some):
             yield
@@ -324,7 +324,7 @@ class Relations:
         if left is right:
             return True
         both = left.op == right.op == "poly"
-        return both and self.algebra.eq0(self.algebra.sub(left, right)) is self.algebra.true
+        return both and self.algebra.equal(left, right) is self.algebra.true
 
     # terms that are alike
 

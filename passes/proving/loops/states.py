@@ -3,16 +3,23 @@ that they depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import starmap, zip_longest
 from types import MappingProxyType
 
 from passes.proving.loops.closed_forms import State, Step, closed_form
 from passes.proving.symbolic_evaluator import Reason
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, Indices
+from passes.proving.terms.numbers import Values
 from passes.proving.terms.term import Term, subterms
+
+#: For each state, variables for its indices, and its element there after an iteration.
+_Elements = list[tuple[list[Term], Term]]
+#: The elements of states that a state reads: the number and the indices of each.
+_Reads = Mapping[int, Sequence[tuple[int, Indices]]]
 
 
 @dataclass(frozen=True)
@@ -21,124 +28,143 @@ class Iteration:
     another one follows, `initial` are the states before the first one, `growth` is by how much the
     sizes of each state grow."""
 
+    algebra: Algebra
     index: Term
     placeholders: list[Term]
     initial: Sequence[Array]
     states: list[Array]
-    collected: list[Array]
+    growth: Sequence[tuple[Term, ...]]
     condition: Term
-    required: list[tuple[Term, Reason]]
-    growth: list[tuple[Term, ...]]
+    collected: Sequence[Array] = ()
+    required: Sequence[tuple[Term, Reason]] = ()
 
+    def begins(self, iterations: Term) -> list[Array]:
+        """The initial states with the sizes that they have after some iterations."""
+        pairs = zip(self.initial, self.growth, strict=True)
+        return [longer(*pair, iterations) for pair in pairs]
 
-def solved(
-    algebra: Algebra,
-    one: Iteration,
-    initial: Sequence[Array],
-    known: Mapping[int, State] = MappingProxyType({}),
-) -> list[State]:
-    """Every state in closed form, or as a recurrence of those that it depends on."""
-    generic = [array.generic() for array in one.states]
-    found = in_closed_form(algebra, one, generic, initial, known)
-    # what no other state reads may be made of recurrences, as rows that are appended
-    open_ = [number for number in range(len(generic)) if number not in found]
-    read = {other for number in open_ for other in _members(one, number, generic)[1:]}
-    for number in filter(read.__contains__, open_):
-        found[number] = _recurrence(algebra, one, number, generic, initial)
-    found = in_closed_form(algebra, one, [*generic], initial, found)
-    for number in open_:
-        if number not in found:
-            found[number] = _recurrence(algebra, one, number, generic, initial)
-    return [found[number] for number in range(len(generic))]
+    @cached_property
+    def _sized(self) -> list[Array]:
+        return self.begins(self.algebra.lift(self.index))
 
+    def read(self, states: Iterable[tuple[int, State]], iteration: Term) -> Values:
+        """The placeholders of these states before an iteration."""
+        return {self.placeholders[number]: partial(state, iteration) for number, state in states}
 
-def in_closed_form(
-    algebra: Algebra,
-    one: Iteration,
-    generic: list[tuple[list[Term], Term]],
-    initial: Sequence[Array],
-    known: Mapping[int, State] = MappingProxyType({}),
-) -> dict[int, State]:
-    """The states that have a closed form, and the known ones, which `generic` elements after the
-    iteration are read by from then on."""
-    found = dict(known)
-    index = algebra.lift(one.index)
-    inner = frozenset(placeholder.uid for placeholder in one.placeholders)
-    changed = True
-    while changed:
-        changed = False
-        for number, (variables, step) in enumerate(generic):
-            if number in found:
-                continue
-            values = {one.placeholders[n]: partial(state, index) for n, state in found.items()}
-            step = algebra.subst(step, values)
-            generic[number] = (variables, step)
-            own = one.placeholders[number], inner, variables, step
-            closed = closed_form(
-                Step(algebra, one.index, *own, initial[number], one.growth[number])
-            )
-            if closed is not None:
-                found[number] = closed
-                changed = True
-    return found
+    def solved(self, known: Mapping[int, State] = MappingProxyType({})) -> list[State]:
+        """Every state in closed form, or as a recurrence of those that it depends on."""
+        after = [array.generic() for array in self.states]
+        found = self._closed(after, known)
+        # what no other state reads may be made of recurrences, as rows that are appended
+        open_ = [number for number in range(len(after)) if number not in found]
+        read = {other for number in open_ for other in self._members(number, after)[1:]}
+        for number in filter(read.__contains__, open_):
+            found[number] = self._recurrence(number, after)
+        found = self._closed([*after], found)
+        for number in open_:
+            if number not in found:
+                found[number] = self._recurrence(number, after)
+        return [found[number] for number in range(len(after))]
 
+    def in_closed_form(self) -> dict[int, State]:
+        """The states that have a closed form."""
+        return self._closed([array.generic() for array in self.states], {})
 
-def _recurrence(
-    algebra: Algebra,
-    one: Iteration,
-    number: int,
-    generic: list[tuple[list[Term], Term]],
-    initial: Sequence[Array],
-) -> State:
-    """A state as a recurrence; axes along which no element reads another one are its parameters."""
-    members = _members(one, number, generic)
-    wide = {
-        m: [axis for axis, size in enumerate(initial[m].shape) if size is not algebra.one]
-        for m in members
-    }
-    parameters: list[tuple[Term, dict[int, int]]] = []
-    for axis in wide[number]:
-        taken = [axes for _, axes in parameters]
-        axes = _alike(one, number, axis, generic, members, taken)
-        if axes is not None:
-            parameters.append((generic[number][0][axis], axes))
-    inits, steps, states = [], [], []
-    rest = {
-        m: [a for a in wide[m] if all(axes.get(m) != a for _, axes in parameters)] for m in members
-    }
-    for m in members:
-        (name,) = one.placeholders[m].shown
-        states.append(algebra.placeholder(initial[m].dtype, name))
-    for m in members:
-        variables, step = generic[m]
-        names: dict[Term, Term] = {}
-        at = [algebra.zero] * len(variables)
-        for parameter_, axes in parameters:
-            if m in axes:
-                names[variables[axes[m]]] = algebra.lift(parameter_)
-                at[axes[m]] = algebra.lift(parameter_)
-        # a step makes the elements that the state has after it
-        own = [algebra.variable(one.states[m].shape[axis]) for axis in rest[m]]
-        for axis, variable in zip(rest[m], own, strict=True):
-            names[variables[axis]] = at[axis] = algebra.lift(variable)
-        inits.append((own, initial[m].at(at)))
-        index = algebra.variable()
-        values: dict[Term, Term | Callable[[Indices], Term]] = {
-            **names,
-            one.index: algebra.lift(index),
+    def _closed(self, after: _Elements, known: Mapping[int, State]) -> dict[int, State]:
+        """The states that have a closed form, and the known ones, which the elements `after` the
+        iteration are read by from then on."""
+        algebra, found = self.algebra, dict(known)
+        inner = frozenset(placeholder.uid for placeholder in self.placeholders)
+        changed = True
+        while changed:
+            changed = False
+            for number, (variables, element) in enumerate(after):
+                if number in found:
+                    continue
+                values = self.read(found.items(), algebra.lift(self.index))
+                element = algebra.subst(element, values)
+                after[number] = (variables, element)
+                own = self.placeholders[number], inner, variables, element
+                sizes = self._sized[number], self.growth[number]
+                closed = closed_form(Step(algebra, self.index, *own, *sizes))
+                if closed is not None:
+                    found[number] = closed
+                    changed = True
+        return found
+
+    def _recurrence(self, number: int, after: _Elements) -> State:
+        """A state as a recurrence; axes along which no element reads another one are its
+        parameters."""
+        algebra, members = self.algebra, self._members(number, after)
+        rest = {
+            m: [axis for axis, size in enumerate(self._sized[m].shape) if size is not algebra.one]
+            for m in members
         }
-        for other, state in zip(members, states, strict=True):
-            values[one.placeholders[other]] = _narrowed(algebra.applied_to(state), rest[other])
-        steps.append(([index, *own], algebra.subst(step, values)))
-    first = members.index(number)
-    made = algebra.recurrence(first, states, inits, steps)
+        reads = {m: self._reads(after[m][1]) for m in members}
+        parameters: list[tuple[Term, dict[int, int]]] = []
+        for axis in [*rest[number]]:
+            axes = _alike({number: axis}, after, reads, rest)
+            if axes is not None:
+                parameters.append((after[number][0][axis], axes))
+                for m, one in axes.items():
+                    rest[m].remove(one)
+        states = [
+            algebra.placeholder(self.initial[m].dtype, *self.placeholders[m].shown) for m in members
+        ]
+        pairs = zip(members, states, strict=True)
+        inner = {
+            self.placeholders[m]: _narrowed(algebra.applied_to(state), rest[m])
+            for m, state in pairs
+        }
+        inits, steps = [], []
+        for m in members:
+            variables, element = after[m]
+            at = [algebra.zero] * len(variables)
+            for parameter, axes in parameters:
+                if m in axes:
+                    at[axes[m]] = algebra.lift(parameter)
+            # a step makes the elements that the state has after it
+            own = [algebra.variable(self.states[m].shape[axis]) for axis in rest[m]]
+            for axis, variable in zip(rest[m], own, strict=True):
+                at[axis] = algebra.lift(variable)
+            inits.append((own, self._sized[m].at(at)))
+            index = algebra.variable()
+            names = {**dict(zip(variables, at, strict=True)), self.index: algebra.lift(index)}
+            steps.append(([index, *own], algebra.subst(element, {**names, **inner})))
+        made = algebra.recurrence(0, states, inits, steps)
 
-    def state_at(iteration: Term, indices: Indices) -> Term:
-        values = {p: indices[axes[number]] for p, axes in parameters}
-        own = tuple(indices[axis] for axis in rest[number])
-        return algebra.state(algebra.subst(made, values), iteration, own)
+        def state_at(iteration: Term, indices: Indices) -> Term:
+            values = {p: indices[axes[number]] for p, axes in parameters}
+            own = tuple(indices[axis] for axis in rest[number])
+            return algebra.state(algebra.subst(made, values), iteration, own)
 
-    return state_at
+        return state_at
+
+    def _reads(self, element: Term) -> list[tuple[int, Indices]]:
+        """The states that an element reads, each with the indices at which it does."""
+        place = {placeholder: number for number, placeholder in enumerate(self.placeholders)}
+        read = (one for one in subterms(element) if one.op == "app" and one.args[0] in place)
+        return [(place[one.args[0]], one.args[1:]) for one in read]
+
+    def _members(self, number: int, after: _Elements) -> list[int]:
+        """The states that a state depends on, itself first."""
+        members = [number]
+        for member in members:
+            read = dict.fromkeys(other for other, _ in self._reads(after[member][1]))
+            members += [other for other in read if other not in members]
+        return members
+
+
+def longer(array: Array, growth: Sequence[Term], iterations: Term) -> Array:
+    """A state with the sizes that it has after some iterations."""
+    algebra = array.algebra
+    sizes = sums(algebra, array.shape, [algebra.mul(by, iterations) for by in growth])
+    return type(array)(algebra, array.dtype, sizes, array.at)
+
+
+def sums(algebra: Algebra, *terms: Sequence[Term]) -> tuple[Term, ...]:
+    """The sums of terms at equal places; where one list ends, nothing is added."""
+    return tuple(starmap(algebra.add, zip_longest(*terms, fillvalue=algebra.zero)))
 
 
 def _narrowed(
@@ -147,59 +173,27 @@ def _narrowed(
     return lambda at: element_of(tuple(at[axis] for axis in axes))
 
 
-def _members(one: Iteration, number: int, generic: list[tuple[list[Term], Term]]) -> list[int]:
-    """The states that a state depends on, itself first."""
-    place = {placeholder: n for n, placeholder in enumerate(one.placeholders)}
-    members = [number]
-    for member in members:
-        for term in subterms(generic[member][1]):
-            if term in place and place[term] not in members:
-                members.append(place[term])
-    return members
-
-
 def _alike(
-    one: Iteration,
-    number: int,
-    axis: int,
-    generic: list[tuple[list[Term], Term]],
-    members: list[int],
-    taken: list[dict[int, int]],
+    axes: dict[int, int], after: _Elements, reads: _Reads, left: Mapping[int, Sequence[int]]
 ) -> dict[int, int] | None:
-    """The axis of each state that an axis of this one is, if every read is at the own index;
-    states without one must not read those that have one."""
-    place = {placeholder: n for n, placeholder in enumerate(one.placeholders)}
-    axes = {number: axis}
-    pending = [number]
-    reads: dict[int, list[tuple[int, tuple[Term, ...]]]] = {
-        m: [
-            (place[t.args[0]], t.args[1:])
-            for t in subterms(generic[m][1])
-            if t.op == "app" and t.args[0] in place
-        ]
-        for m in members
-    }
+    """The axis of each state that an axis of the first one is, of those that are `left`, if every
+    read is at the own index; states without one must not read those that have one."""
+    pending = [*axes]
     while pending:
         member = pending.pop()
-        own = generic[member][0][axes[member]]
+        own = after[member][0][axes[member]]
         for other, indices in reads[member]:
-            if other in axes:
-                continue
-            fits = [a for a, index in enumerate(indices) if _is(index, own)]
-            free = [a for a in fits if all(used.get(other) != a for used in taken)]
-            if free:
-                axes[other] = free[0]
+            fits = [axis for axis in left[other] if _is(indices[axis], own)]
+            if other not in axes and fits:
+                axes[other] = fits[0]
                 pending.append(other)
-    for member in members:
-        if member not in axes and any(other in axes for other, _ in reads[member]):
-            return None
-        if member not in axes:
-            continue
-        own = generic[member][0][axes[member]]
-        for other, indices in reads[member]:
-            if other in axes and not _is(indices[axes[other]], own):
-                return None
-            if other not in axes and any(own.uid in term.free for term in indices):
+    for member, read in reads.items():
+        same = after[member][0][axes[member]] if member in axes else None
+        for other, indices in read:
+            if other in axes:
+                if same is None or not _is(indices[axes[other]], same):
+                    return None
+            elif same is not None and any(same.uid in index.free for index in indices):
                 return None
     return axes
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from passes.converters.steps import Identical
-from passes.converters.table import steps
 from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
-from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of, plain_domain
+from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.ir.scope import free_names
-from passes.proving.operators.elementwise import exact
-from passes.proving.symbolic_evaluator import Application, attributes_of
+from passes.proving.nodes import meaning
+from passes.proving.symbolic_evaluator import Application
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, NotProvable
 from passes.proving.terms.constants import digest
@@ -217,30 +213,3 @@ def _fixed(value: ValueInfoProto) -> object:
     dims = dims_of(value.type)
     sizes = dims and tuple(dim if isinstance(dim, int) else None for dim in dims)
     return elem_type_of(value.type), sizes
-
-
-def meaning(
-    node: NodeProto, opsets: Mapping[str, int], *, newer: bool = True
-) -> tuple[int, tuple[object, ...]]:
-    """The version of a node, or the newest one in which it means the same, and its attributes
-    there, without bodies."""
-    version = opsets.get(node.domain, 0)
-    if is_onnx_domain(node.domain):
-        version = defs.get_schema(op_of(node), opsets[""], "").since_version
-        for step in steps(op_of(node), opsets[""], defs.onnx_opset_version()) if newer else ():
-            if not isinstance(step, Identical):
-                break
-            version = step.version
-    known = sorted(attributes_of(node, version).items())
-    return version, tuple((n, _exact(v)) for n, v in known if v is not None)
-
-
-def _exact(value: Any) -> object:
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_exact, value))
-    if hasattr(value, "SerializeToString"):
-        return type(value).__name__, value.SerializeToString(deterministic=True)
-    if isinstance(value, np.ndarray):
-        items = value.tolist() if value.dtype == object else value.tobytes()
-        return ("tensor", str(value.dtype), value.shape, repr(items))
-    return exact(value)

@@ -23,10 +23,10 @@ from passes.operators.cells import (
     X,
 )
 from passes.proving.assumptions import CELLS, CELLS_NOTHING, FITS, ROWS
-from passes.proving.loops.states import Iteration, solved
-from passes.proving.operators.elementwise import exact
+from passes.proving.loops.states import Iteration
+from passes.proving.nodes import attributes_of, data_of
 from passes.proving.operators.reductions import dot
-from passes.proving.symbolic_evaluator import Application, attributes_of, operator
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
 
@@ -147,14 +147,14 @@ def cell(call: Application) -> list[Array]:
     ranked = all(one is None or one.rank == 3 for one in (given, *call.inputs[1:3]))
     if given.dtype not in _FLOATS or not ranked or not ways:
         raise call.cannot("operator", f"{op} of {given.dtype} is not modelled")
-    x, whole = _with_axes(given, (1, 0, 2)) if batch_first else given, algebra.whole(len(ways))
+    x, whole = given.moved(1, 0) if batch_first else given, algebra.whole(len(ways))
     time, batch, _ = x.shape
     _fits(call, whole, batch)
     functions, lengths = _activations(call, len(ways)), _lengths(call, time, batch)
     call.evaluator.assumed |= {ROWS, CELLS}
     call.evaluator.runs_over(CELLS_NOTHING, time, batch, *([algebra.zero] if lengths else []))
     starts = [call.optional(INITIAL_H + place) for place in range(len(RECURRENT[op].states))]
-    starts = [_with_axes(one, (1, 0, 2)) if one and batch_first else one for one in starts]
+    starts = [one.moved(1, 0) if one and batch_first else one for one in starts]
     made = [
         _direction(call, way, backwards, x, starts, functions[way], lengths)
         for way, backwards in enumerate(ways)
@@ -175,16 +175,7 @@ def cell(call: Application) -> list[Array]:
     outputs = [stacked(y, 1), *(stacked(one, 0) for one in ends)]
     if not batch_first:
         return outputs
-    return [_with_axes(one, (2, 0, 1, 3) if one.rank == 4 else (1, 0, 2)) for one in outputs]
-
-
-def _with_axes(array: Array, axes: Sequence[int]) -> Array:
-    """An array with these of its axes, in this order."""
-    places = [axes.index(axis) for axis in range(array.rank)]
-    sizes = tuple(array.shape[axis] for axis in axes)
-    return Array(
-        array.algebra, array.dtype, sizes, lambda at: array.at([at[place] for place in places])
-    )
+    return [one.moved(one.rank - 2, 0) for one in outputs]
 
 
 def _direction(
@@ -215,8 +206,7 @@ def _direction(
         """The condition that a row has an element at this iteration."""
         if lengths is None:
             return algebra.true
-        place = algebra.add(time_of(iteration), algebra.one)
-        return algebra.ge0(algebra.sub(lengths.at([b]), place))
+        return algebra.below(time_of(iteration), lengths.at([b]))
 
     variable = algebra.variable(time)
     index = algebra.lift(variable)
@@ -238,11 +228,10 @@ def _direction(
 
     steps = [one.like(partial(kept, number)) for number, one in enumerate(initials)]
     growth: list[Indices] = [(algebra.zero, algebra.zero)] * len(starts)
-    one_step = Iteration(variable, placeholders, initials, steps, [], algebra.true, [], growth)
-    found = solved(algebra, one_step, initials)
+    one = Iteration(algebra, variable, placeholders, initials, steps, growth, algebra.true)
+    found = one.solved()
     variables, term = initials[0].like(lambda at: made(*at)[0]).generic()
-    values = {p: partial(state, index) for p, state in zip(placeholders, found, strict=True)}
-    resolved = algebra.subst(term, {**values})
+    resolved = algebra.subst(term, one.read(enumerate(found), index))
 
     def collected(at: Indices) -> Term:
         iteration = time_of(at[0])  # each of the two is the other one's inverse
@@ -277,7 +266,7 @@ def _fits(call: Application, count: Term, batch: Term) -> None:
     }
     given = call.attributes.get("hidden_size")
     if given is not None:
-        equal = algebra.eq0(algebra.sub(hidden, algebra.whole(given)))
+        equal = algebra.equal(hidden, algebra.whole(given))
         call.evaluator.given(equal, "the hidden size is that of the weights")
     for position, sizes in wanted.items():
         array = call.optional(position)
@@ -299,13 +288,9 @@ def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
     lengths = call.evaluator.indices(given)
     if lengths.rank != 1:
         raise call.cannot("operator", f"lengths have {lengths.rank} axes")
-    equal = algebra.eq0(algebra.sub(batch, lengths.shape[0]))
+    equal, why = algebra.equal(batch, lengths.shape[0]), "a length is within the time"
     call.evaluator.given(equal, "there are as many lengths as rows")
-    call.evaluator.for_each(
-        lengths,
-        lambda n: algebra.all((algebra.ge0(n), algebra.ge0(algebra.sub(time, n)))),
-        "a length is within the time",
-    )
+    call.evaluator.for_each(lengths, lambda n: algebra.within(n, algebra.zero, time), why)
     return lengths
 
 
@@ -339,5 +324,5 @@ def _activation(call: Application, function: Function) -> Activation:
         helper.make_node(name, [], [], **parameters),
         defs.get_schema(name).since_version,
     )
-    attributes = tuple((n, exact(v)) for n, v in sorted(attributes_of(node, version).items()))
+    attributes = data_of(attributes_of(node, version))
     return lambda x: algebra.elementwise(name, attributes, dtype, [x])

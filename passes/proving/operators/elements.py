@@ -17,7 +17,7 @@ from passes.operators.contract import (
     Weighted,
 )
 from passes.proving.assumptions import ROWS
-from passes.proving.operators.elementwise import exact
+from passes.proving.nodes import dtype_name, exact
 from passes.proving.operators.layout import reshaped
 from passes.proving.operators.reductions import dot
 from passes.proving.operators.stated_sizes import (
@@ -27,7 +27,7 @@ from passes.proving.operators.stated_sizes import (
     read_at,
     term,
 )
-from passes.proving.symbolic_evaluator import Application, dtype_name, operator
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices
 from passes.proving.terms.term import Term
@@ -128,7 +128,7 @@ def _dot(call: Application, source: Dot, dtype: str, shape: Indices) -> Element:
     call.evaluator.assumed.add(ROWS)
     algebra, size = call.algebra, term(call, source.size)
     # zeros of an Einsum that sums one product have other signs than those of that product
-    several = algebra.ge0(algebra.sub(size, algebra.whole(2)))
+    several = algebra.at_least(size, algebra.whole(2))
     alone = call.op == "Einsum" and (
         not algebra.proves(several)
         if several.free

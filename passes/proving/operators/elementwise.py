@@ -16,7 +16,8 @@ from passes.proving.families import (
     UNARY,
     cast_attributes,
 )
-from passes.proving.symbolic_evaluator import Application, Fails, dtype_name, operator
+from passes.proving.nodes import Data, data_of, dtype_name
+from passes.proving.symbolic_evaluator import Application, Fails, operator
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, constant
 from passes.proving.terms.term import Term
@@ -43,10 +44,10 @@ def joint(call: Application, left: Term, right: Term) -> Term:
     numbers = algebra.number(left), algebra.number(right)
     if None not in numbers:
         return _unlike(call, left, right)
-    if call.evaluator.decide(algebra.eq0(algebra.sub(left, right)), why):
+    if call.evaluator.decide(algebra.equal(left, right), why):
         return right if numbers[1] is not None else left
     for one, other in ((left, right), (right, left)):
-        if call.evaluator.decide(algebra.eq0(algebra.sub(one, algebra.one)), why):
+        if call.evaluator.decide(algebra.equal(one, algebra.one), why):
             return other
     return _unlike(call, left, right)
 
@@ -60,23 +61,21 @@ def _unlike(call: Application, left: Term, right: Term) -> Term:
 
 def _spread(call: Application, array: Array, shape: tuple[Term, ...]) -> Array:
     """An array that is read at the indices of a shape to which it broadcasts."""
-    algebra = call.algebra
-    skipped = len(shape) - array.rank
+    skipped, zero = len(shape) - array.rank, call.algebra.zero
     if array.shape == shape:
         return array
-    alone = [
-        size is not whole
-        and call.evaluator.decide(
-            algebra.eq0(algebra.sub(size, algebra.one)), "a size that broadcasts is 1"
-        )
-        for size, whole in zip(array.shape, shape[skipped:], strict=True)
-    ]
+    sizes = zip(array.shape, shape[skipped:], strict=True)
+    alone = [is_spread(call, *pair) for pair in sizes]
+    return array.read(
+        shape,
+        lambda at: [zero if one else i for one, i in zip(alone, at[skipped:], strict=True)],
+    )
 
-    def get(indices: Sequence[Term]) -> Term:
-        own = indices[skipped:]
-        return array.at([algebra.zero if a else i for a, i in zip(alone, own, strict=True)])
 
-    return Array(algebra, array.dtype, shape, get)
+def is_spread(call: Application, size: Term, whole: Term) -> bool:
+    """Return whether an axis that broadcasts to another size is read at 0 alone."""
+    is_one = call.algebra.equal(size, call.algebra.one)
+    return size is not whole and call.evaluator.decide(is_one, "a size that broadcasts is 1")
 
 
 def elementwise(
@@ -88,17 +87,9 @@ def elementwise(
     return [Array(call.algebra, dtype, shape, lambda at: element([one.at(at) for one in spread]))]
 
 
-def meant(call: Application) -> tuple[tuple[str, object], ...]:
+def meant(call: Application) -> Data:
     """The attributes that are part of what an element is."""
-    found = sorted((n, v) for n, v in call.attributes.items() if n not in _NOT_MEANT)
-    return tuple((n, exact(v)) for n, v in found if v is not None)
-
-
-def exact(value: object) -> object:
-    """An attribute as part of a term: a float by its bits, since 0.0 and -0.0 are equal keys."""
-    if isinstance(value, tuple):
-        return tuple(map(exact, value))
-    return value.hex() if isinstance(value, float) else value
+    return data_of({n: v for n, v in call.attributes.items() if n not in _NOT_MEANT})
 
 
 def _given(call: Application) -> list[Array]:

@@ -33,7 +33,7 @@ def scatter_nd(call: Application) -> list[Array]:
     if updates.rank != len(sizes):
         raise call.cannot("operator", "the updates have another rank")
     for one, other in zip(updates.shape, sizes, strict=True):
-        call.evaluator.given(algebra.eq0(algebra.sub(one, other)), "the updates fit the indices")
+        call.evaluator.given(algebra.equal(one, other), "the updates fit the indices")
     variables = [algebra.variable(size) for size in chosen.shape[:-1]]
     bound = {one.uid for one in variables}
     at = [algebra.lift(one) for one in variables]
@@ -52,11 +52,11 @@ def scatter_nd(call: Application) -> list[Array]:
 
     def get(own: Sequence[Term]) -> Term:
         read = [algebra.zero] * len(at)
-        here = [algebra.eq0(algebra.sub(own[number], parts[number])) for number in fixed]
+        here = [algebra.equal(own[number], parts[number]) for number in fixed]
         for axis, (number, by) in moves.items():
             read[axis] = algebra.sub(own[number], by)
-            last = algebra.sub(chosen.shape[axis], algebra.one)
-            here += [algebra.ge0(read[axis]), algebra.ge0(algebra.sub(last, read[axis]))]
+            size = chosen.shape[axis]
+            here += [algebra.ge0(read[axis]), algebra.below(read[axis], size)]
         new = updates.at([*read, *own[len(parts) :]])
         return algebra.ite(algebra.all(here), new, x.at(own))
 
@@ -85,17 +85,14 @@ def compress(call: Application) -> list[Array]:
         raise call.cannot("shape", f"the condition has {chosen.rank} axes")
     axis = call.axis(axis or 0, x.rank)
     size = x.shape[axis]
-    call.evaluator.given(
-        algebra.eq0(algebra.sub(size, chosen.shape[0])), "there is a condition for each element"
-    )
+    fits = algebra.equal(size, chosen.shape[0])
+    call.evaluator.given(fits, "there is a condition for each element")
     (index,), condition = chosen.generic()
     alone = _alone(call, condition, index, size)
     if alone is not None:
         sizes = (*x.shape[:axis], algebra.one, *x.shape[axis + 1 :])
-        return [
-            Array(algebra, x.dtype, sizes, lambda at: x.at([*at[:axis], alone, *at[axis + 1 :]]))
-        ]
-    every = algebra.for_all(size, algebra.close([index], condition))
+        return [x.read(sizes, lambda at: [*at[:axis], alone, *at[axis + 1 :]])]
+    every = algebra.for_each([size], [index], condition)
     if not call.evaluator.decide(every, "the condition holds for all elements"):
         raise call.cannot("operator", "Compress may leave elements out")
     return [x]
@@ -109,6 +106,5 @@ def _alone(call: Application, condition: Term, index: Term, size: Term) -> Term 
     if abs(slope) != 1:
         return None
     found = algebra.scaled(algebra.sum(parts), -slope)
-    last = algebra.sub(algebra.sub(size, algebra.one), found)
-    inside = algebra.is_not_negative(found) and algebra.is_not_negative(last)
+    inside = algebra.all((algebra.ge0(found), algebra.below(found, size))) is algebra.true
     return found if inside and index.uid not in found.free else None

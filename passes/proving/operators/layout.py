@@ -22,7 +22,7 @@ def reshape(call: Application) -> list[Array]:
     given = [size for size in shape if size is not None]
     others, whole, rest = algebra.product(given), algebra.product(x.shape), algebra.one
     if len(given) < len(shape):
-        positive = algebra.ge0(algebra.sub(others, algebra.one))
+        positive = algebra.at_least(others, algebra.one)
         if len(given) != len(shape) - 1 or not call.evaluator.decide(
             positive, "the sizes besides -1 are positive"
         ):
@@ -38,7 +38,7 @@ def _size(call: Application, size: Term, axis: int, x: Array, *, copies: bool) -
     if not copies:
         call.evaluator.given(algebra.ge0(size), "a size is not negative")
         return size
-    if decide(algebra.ge0(algebra.sub(size, algebra.one)), "a size is not 0"):
+    if decide(algebra.at_least(size, algebra.one), "a size is not 0"):
         return size
     if not decide(algebra.eq0(size), "a size is 0"):
         raise call.cannot("shape", "a size of the target may be negative")
@@ -71,7 +71,7 @@ def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
                 break
         groups.append((ins, outs))
 
-    def get(indices: Sequence[Term]) -> Term:
+    def places(indices: Sequence[Term]) -> list[Term]:
         at = [algebra.zero] * x.rank
         for ins, outs in groups:
             if len(ins) == len(outs) == 1:
@@ -84,6 +84,6 @@ def reshaped(call: Application, x: Array, shape: Sequence[Term]) -> Array:
                 stride = algebra.product(x.shape[inner] for inner in ins[number + 1 :])
                 at[axis] = algebra.idiv(place, stride)
                 place = algebra.sub(place, algebra.mul(at[axis], stride))
-        return x.at(at)
+        return at
 
-    return Array(algebra, x.dtype, tuple(shape), get)
+    return x.read(shape, places)

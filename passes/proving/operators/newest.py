@@ -15,7 +15,8 @@ from passes.ir.operators import is_onnx_domain
 from passes.ir.places import holds_graphs
 from passes.ir.scope import all_names, owners, walk_model
 from passes.proving.assumptions import STEPS
-from passes.proving.symbolic_evaluator import Application, Values, type_of
+from passes.proving.nodes import type_of
+from passes.proving.symbolic_evaluator import Application, Values
 from passes.proving.terms.arrays import Array, NotProvable, Stacked, Unranked
 from passes.rule import Refused, Site
 

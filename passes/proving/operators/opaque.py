@@ -12,10 +12,11 @@ from passes.analysis.safety.randomness import first_random
 from passes.ir.operators import is_onnx_domain
 from passes.proving.assumptions import ALIKE, DECLARED
 from passes.proving.families import REDUCTIONS
+from passes.proving.nodes import dtype_name, type_of
 from passes.proving.operators.calls import called
 from passes.proving.operators.newest import in_newest_version
 from passes.proving.operators.stated_sizes import Sizes, stated_sizes
-from passes.proving.symbolic_evaluator import OPAQUE, Application, dtype_name, operator, type_of
+from passes.proving.symbolic_evaluator import OPAQUE, Application, operator
 from passes.proving.terms.algebra import BOOL, INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked, Unranked
 from passes.proving.terms.term import Term

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial, reduce
 
 from passes.operators.contract import Item, Place
+from passes.proving.nodes import dtype_name
 from passes.proving.operators.layout import reshaped
-from passes.proving.operators.stated_sizes import computed
-from passes.proving.symbolic_evaluator import Application, dtype_name, operator
+from passes.proving.operators.stated_sizes import term
+from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, Stacked
 from passes.proving.terms.term import Term
@@ -20,7 +21,7 @@ def _stacked(call: Application, *, some: bool = False) -> Stacked:
     if not isinstance(found, Stacked):
         raise call.cannot("operator", f"{call.op} of such a sequence is not modelled")
     if some:
-        least = algebra.ge0(algebra.sub(found.shape[0], algebra.one))
+        least = algebra.at_least(found.shape[0], algebra.one)
         call.evaluator.require(least, "the sequence has elements")
     if some and found.shape[0] is algebra.zero:
         raise call.cannot("shape", f"{call.op} reads an empty sequence")
@@ -46,11 +47,10 @@ def _inserted(call: Application, sequence: Stacked, element: Array) -> Stacked:
     if len(sizes) != element.rank:
         raise call.cannot("shape", "the elements of a sequence have other ranks")
     for left, right in zip(sizes, element.shape, strict=True):
-        call.evaluator.given(algebra.eq0(algebra.sub(left, right)), "elements have equal sizes")
+        call.evaluator.given(algebra.equal(left, right), "elements have equal sizes")
 
     def get(at: Indices) -> Term:
-        is_old = algebra.ge0(algebra.sub(algebra.sub(count, algebra.one), at[0]))
-        return algebra.ite(is_old, sequence.at(at), element.at(at[1:]))
+        return algebra.ite(algebra.below(at[0], count), sequence.at(at), element.at(at[1:]))
 
     return Stacked(algebra, element.dtype, (algebra.add(count, algebra.one), *sizes), get)
 
@@ -81,12 +81,10 @@ def length(call: Application) -> list[Array]:
 @operator("SequenceAt")
 def at_place(call: Application) -> list[Array]:
     """One element; a negative place counts from the end."""
-    sequence, algebra = _stacked(call, some=True), call.algebra
+    sequence = _stacked(call, some=True)
     if call.array(1).rank:
         raise call.cannot("shape", "a place in a sequence is no scalar")
-    place = computed(call, Place([Item(1), sequence.shape[0]]))(())
-    _, *sizes = sequence.shape
-    return [Array(algebra, sequence.dtype, (*sizes,), lambda at: sequence.at((place, *at)))]
+    return [sequence.slice(0, term(call, Place([Item(1), sequence.shape[0]])))]
 
 
 @operator("SplitToSequence")
@@ -96,12 +94,11 @@ def split(call: Application) -> list[Array]:
     if call.optional(1) is not None:
         raise call.cannot("operator", "parts of other sizes are not modelled")
     axis, keeps = call.axis(call.attributes["axis"], x.rank), bool(call.attributes["keepdims"])
-    own = (algebra.one,) if keeps else ()
-    shape = (x.shape[axis], *x.shape[:axis], *own, *x.shape[axis + 1 :])
+    moved = x.moved(axis, 0)
+    shape = (*moved.shape[: axis + 1], *[algebra.one] * keeps, *moved.shape[axis + 1 :])
 
     def get(at: Indices) -> Term:
-        place, *rest = at
-        return x.at([*rest[:axis], place, *rest[axis + keeps :]])
+        return moved.at([*at[: axis + 1], *at[axis + 1 + keeps :]])
 
     return [Stacked(algebra, x.dtype, shape, get)]
 
@@ -113,12 +110,7 @@ def concatenated(call: Application) -> list[Array]:
     count, *sizes = sequence.shape
     new = bool(call.attributes["new_axis"])
     axis = call.axis(call.attributes["axis"], len(sizes) + new)
-
-    def get(at: Indices) -> Term:
-        return sequence.at([at[axis], *at[:axis], *at[axis + 1 :]])
-
-    shape = (*sizes[:axis], count, *sizes[axis:])
-    made = Array(algebra, sequence.dtype, shape, get)
+    made = sequence.moved(0, axis)
     if new:
         return [made]
     joined = (*sizes[:axis], algebra.mul(count, sizes[axis]), *sizes[axis + 1 :])

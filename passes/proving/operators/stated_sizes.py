@@ -32,7 +32,7 @@ from passes.operators.contract import (
 from passes.operators.contracts import contract_of
 from passes.operators.table import traits_of
 from passes.operators.traits import Shape
-from passes.proving.operators.elementwise import joint
+from passes.proving.operators.elementwise import is_spread, joint
 from passes.proving.symbolic_evaluator import Application
 from passes.proving.terms.algebra import INT64, Algebra
 from passes.proving.terms.arrays import Array, Indices
@@ -176,10 +176,7 @@ def _computed(call: Application, number: Number) -> Element:
             return lambda at: size
         case Spread((index, own, whole)):
             own, whole = term(call, own), term(call, whole)
-            equal_one = algebra.eq0(algebra.sub(own, algebra.one))
-            why = "a size that broadcasts is 1"
-            alone = own is not whole and call.evaluator.decide(equal_one, why)
-            return computed(call, 0 if alone else index)
+            return computed(call, 0 if is_spread(call, own, whole) else index)
         case Place((index, size)):
             return _place(call, index, term(call, size))
         case Computed(parts):
@@ -225,9 +222,7 @@ def _place(call: Application, index: Number, size: Term) -> Element:
         return lambda at: bound if front else algebra.add(bound, size)
 
     def inside(found: Term) -> Term:
-        last = algebra.sub(size, algebra.one)
-        low = algebra.ge0(algebra.add(found, size))
-        return algebra.all((low, algebra.ge0(algebra.sub(last, found))))
+        return algebra.all((algebra.ge0(algebra.add(found, size)), algebra.below(found, size)))
 
     call.evaluator.for_each(_part(call, index), inside, "an index is in range")
     return counted
@@ -278,7 +273,4 @@ def _of_each(call: Application, item: Item, holds: Element) -> Term:
     at = [algebra.zero] * (1 + max(axes, default=0))
     for axis, one in zip(axes, variables, strict=True):
         at[axis] = algebra.lift(one)
-    condition = holds(tuple(at))
-    for size, one in reversed([*zip(sizes, variables, strict=True)]):
-        condition = algebra.for_all(size, algebra.close([one], condition))
-    return condition
+    return algebra.for_each(sizes, variables, holds(tuple(at)))

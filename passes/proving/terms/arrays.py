@@ -65,6 +65,22 @@ class Array:
         """An array of the same sizes."""
         return type(self)(self.algebra, dtype or self.dtype, self.shape, get)
 
+    def read(self, shape: Sequence[Term], at: Callable[[Indices], Sequence[Term]]) -> Array:
+        """A tensor of these sizes that has the elements of this array at other indices."""
+        return Array(self.algebra, self.dtype, tuple(shape), lambda own: self.at(at(own)))
+
+    def slice(self, axis: int, place: Term) -> Array:
+        """What is at a place of an axis."""
+        shape = [*self.shape[:axis], *self.shape[axis + 1 :]]
+        return self.read(shape, lambda at: [*at[:axis], place, *at[axis:]])
+
+    def moved(self, axis: int, to: int) -> Array:
+        """A tensor whose axis `to` is this one, the others in their order."""
+        order = [one for one in range(self.rank) if one != axis]
+        order.insert(to, axis)
+        places = [order.index(one) for one in range(self.rank)]
+        return self.read([self.shape[one] for one in order], lambda at: [at[one] for one in places])
+
     def generic(self) -> tuple[list[Term], Term]:
         """New variables for its indices, and its element there."""
         variables = [self.algebra.variable(size) for size in self.shape]

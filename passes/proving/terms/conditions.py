@@ -173,6 +173,22 @@ class Conditions(Numbers):
             return self.false
         return self.terms.make("ge0", None, (value,))
 
+    def at_least(self, value: Term, least: Term) -> Term:
+        """The condition that a whole number is not less than another one."""
+        return self.ge0(self.sub(value, least))
+
+    def within(self, value: Term, low: Term, high: Term) -> Term:
+        """The condition that a whole number is one of those between two."""
+        return self.all((self.at_least(value, low), self.at_least(high, value)))
+
+    def below(self, index: Term, size: Term) -> Term:
+        """The condition that an index is below a size."""
+        return self.ge0(self.sub(self.sub(size, self.one), index))
+
+    def equal(self, left: Term, right: Term) -> Term:
+        """The condition that two whole numbers are equal."""
+        return self.eq0(self.sub(left, right))
+
     def eq0(self, value: Term) -> Term:
         """The condition that a whole number is 0."""
         known = self.number(value)
@@ -210,7 +226,7 @@ class Conditions(Numbers):
         if any(self.number(one) not in (0, 1) for one in body[0].args[1:]):
             return None
         (index,), inner = self.opened(function, sizes)
-        return self.for_all(sizes[0], self.close([index], self.eq0(inner)))
+        return self.for_each(sizes, [index], self.eq0(inner))
 
     def _by_branch(self, asks: Callable[[Term], Term], value: Term) -> Term | None:
         """The answer about a number that is one of two, where each of them has one."""
@@ -314,7 +330,7 @@ class Conditions(Numbers):
                 if one.op == "ite" and not one.args[0].free:
                     condition = one.args[0]
                 elif one.op in ("min", "max") and not one.free:
-                    condition = self.ge0(self.sub(*one.args))
+                    condition = self.at_least(*one.args)
                 else:
                     continue
                 if condition is self.true or condition is self.false:
@@ -334,7 +350,7 @@ class Conditions(Numbers):
             return self.true
         parts = body.args if body.op == "and" else (body,)
         if len(parts) > 1:
-            return self.all(self.for_all(size, self.close([index], one)) for one in parts)
+            return self.all(self.for_each([size], [index], one) for one in parts)
         count = self.number(size)
         if count is not None and count <= MOST_WRITTEN_OUT:
             every = range(count)
@@ -350,6 +366,12 @@ class Conditions(Numbers):
                 return self._for_all_rests(size, index, body, by)
         return self.boolean(self.terms.make("forall", None, (size, self.close([index], body))))
 
+    def for_each(self, sizes: Sequence[Term], indices: Sequence[Term], condition: Term) -> Term:
+        """The condition that another one holds for all indices below these sizes."""
+        for size, index in reversed([*zip(sizes, indices, strict=True)]):
+            condition = self.for_all(size, self.close([index], condition))
+        return condition
+
     def _for_all_rests(self, size: Term, index: Term, body: Term, by: int) -> Term:
         """The same of indices that are `by` times another one and a rest, for each rest."""
         found = []
@@ -357,7 +379,7 @@ class Conditions(Numbers):
             count = self.idiv(self.add(size, self.whole(by - 1 - rest)), self.whole(by))
             part = self.variable(count)
             own = self.add(self.scaled(self.lift(part), by), self.whole(rest))
-            found.append(self.for_all(count, self.close([part], self.subst(body, {index: own}))))
+            found.append(self.for_each([count], [part], self.subst(body, {index: own})))
         return self.all(found)
 
     def _worst(self, body: Term, index: Term, size: Term) -> Term | None:
