@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from onnx import GraphProto
 
 from passes.ir.live import Walk
-from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.proving.loops.closed_forms import State
-from passes.proving.loops.states import Iteration
-from passes.proving.symbolic_evaluator import Application, SymbolicEvaluator, Values
+from passes.proving.loops.iterations import Loop, iteration
+from passes.proving.symbolic_evaluator import SymbolicEvaluator
 from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import Array
 from passes.proving.terms.extremes import EXACT_UP_TO
@@ -31,58 +30,49 @@ class Counting:
     """The states of a loop that are `known` before each iteration, by their places, whatever its
     other states are, and the number of iterations; None if these states alone do not decide it."""
 
-    known: dict[int, State] = field(default_factory=dict)
+    known: dict[int, State]
     trips: Term | None = None
 
 
-def counting(
-    call: Application,
-    form: LoopForm,
-    initial: Sequence[Array],
-    rows: Sequence[Callable[[Term], Array]],
-    limit: Term | None,
-) -> Counting:
+def counting(loop: Loop) -> Counting:
     """What is known of a loop from the nodes that make whole numbers of whole numbers: the rest of
     the body is evaluated at the numbers of iterations that run."""
-    evaluator, algebra = call.evaluator, call.algebra
-    known = {number: _unchanged(initial[number]) for number in _kept(form)}
-    wanted = [
-        one.body_output
-        for number, one in enumerate(form.carried)
-        if number not in known and _counts(form, initial, [one.body_output])
-    ]
-    condition = form.condition.body_output if form.condition is not None else ""
-    is_counted = bool(condition) and _counts(form, initial, [condition])
-    walk = _walk(form, [*wanted, *[condition] * is_counted])
-    read = [n for n, one in enumerate(form.carried) if one.body_output in wanted]
-    index = algebra.variable(limit)
-    at = algebra.lift(index)
-    values = body_values(call, form, rows, limit, at)
-    placeholders = {
-        number: algebra.placeholder(initial[number].dtype, form.carried[number].body_input)
-        for number in read
+    form, condition = loop.form, loop.form.condition
+    wanted = [n for n, one in enumerate(form.carried) if _counts(loop, one.body_output)]
+    is_counted = condition is not None and _counts(loop, condition.body_output)
+    if condition is not None and not is_counted:
+        condition = replace(condition, body_output=condition.body_input)
+    initial = [loop.initial[number] for number in wanted]
+    part = replace(
+        form,
+        carried=tuple(form.carried[number] for number in wanted),
+        collected=(),
+        condition=condition,
+    )
+    walk = _walk(form, part.body_outputs)
+    body = GraphProto(
+        node=[form.body.node[place] for place in sorted(walk.nodes)],
+        input=form.body.input,
+        initializer=[one for one in form.body.initializer if one.name in walk.names],
+    )
+    pairs = zip(part.carried, initial, strict=True)
+    kept = {
+        number: _unchanged(array)
+        for number, (one, array) in enumerate(pairs)
+        if one.body_input in form.unchanged
     }
-    for number, array in enumerate(initial):
-        if number in placeholders:
-            array = array.like(algebra.applied_to(placeholders[number]))
-        values[form.carried[number].body_input] = array
-    nodes = [form.body.node[place] for place in sorted(walk.nodes)]
-    with evaluator.collecting():  # the whole body requires it again
-        inner = evaluator.run(GraphProto(node=nodes), values, call.opsets, ".body")
-    begins = [initial[number] for number in read]
-    states = [inner[form.carried[number].body_output] for number in read]
-    pairs = zip(begins, states, strict=True)
-    if any(old.shape != new.shape or old.kind != new.kind for old, new in pairs):
+    one = iteration(replace(loop, form=replace(part, body=body), initial=initial), kept)
+    found = one.in_closed_form(kept)
+    known = {wanted[number]: state for number, state in found.items()}
+    if not is_counted or len(found) < len(wanted):
         return Counting(known)
-    again = inner[condition].scalar() if is_counted else algebra.true
-    growth = [(algebra.zero,) * array.rank for array in states]
-    one = Iteration(algebra, index, [*placeholders.values()], begins, states, growth, again)
-    found = one.in_closed_form()
-    known |= {read[number]: state for number, state in found.items()}
-    if not is_counted or len(found) < len(read):
-        return Counting(known)
-    again = algebra.subst(again, one.read(found.items(), at))
-    return Counting(known, trip_count(again, index, limit, evaluator))
+    at, evaluator = loop.call.algebra.lift(one.index), loop.call.evaluator
+    again = loop.call.algebra.subst(one.condition, one.read(found.items(), at))
+    return Counting(known, trip_count(again, one.index, loop.limit, evaluator))
+
+
+def _unchanged(initial: Array) -> State:
+    return lambda _, indices: initial.at(indices)
 
 
 def _walk(form: LoopForm, names: Sequence[str]) -> Walk:
@@ -91,52 +81,15 @@ def _walk(form: LoopForm, names: Sequence[str]) -> Walk:
     return walk
 
 
-def _counts(form: LoopForm, initial: Sequence[Array], names: Sequence[str]) -> bool:
-    """Return whether values depend on no states but whole numbers, and those that never change."""
-    read, kept = _walk(form, names).names, _kept(form)
+def _counts(loop: Loop, name: str) -> bool:
+    """Return whether a value depends on no states but whole numbers, and those that never
+    change."""
+    form, read = loop.form, _walk(loop.form, [name]).names
     return all(
-        number in kept or initial[number].kind in _COUNTED
-        for number, one in enumerate(form.carried)
+        one.body_input in form.unchanged or initial.kind in _COUNTED
+        for one, initial in zip(form.carried, loop.initial, strict=True)
         if one.body_input in read
     )
-
-
-def _kept(form: LoopForm) -> set[int]:
-    """The states that each iteration gives back as they are."""
-    same = {one.output[0]: one.input[0] for one in form.body.node if op_of(one) == "Identity"}
-
-    def origin(name: str) -> str:
-        return origin(same[name]) if name in same else name
-
-    states = enumerate(form.carried)
-    return {number for number, one in states if origin(one.body_output) == one.body_input}
-
-
-def body_values(
-    call: Application,
-    form: LoopForm,
-    rows: Sequence[Callable[[Term], Array]],
-    limit: Term | None,
-    at: Term,
-) -> Values:
-    """What the body reads in an iteration, but for its states."""
-    algebra = call.algebra
-    values: Values = {**call.values, **call.evaluator.constants(form.body)}
-    for scan, row in zip(form.scanned, rows, strict=True):
-        assert limit is not None
-        place = algebra.sub(algebra.sub(limit, algebra.one), at) if scan.reversed else at
-        values[scan.body_input] = row(place)
-    if form.condition is not None:
-        alone = (algebra.one,)
-        values[form.iteration] = Array(algebra, INT64, alone * form.iteration_rank, lambda _: at)
-        values[form.condition.body_input] = Array(
-            algebra, BOOL, alone * form.condition_rank, lambda _: algebra.true
-        )
-    return values
-
-
-def _unchanged(initial: Array) -> State:
-    return lambda _, indices: initial.at(indices)
 
 
 def trip_count(

@@ -3,7 +3,7 @@ and the step, with all that the body reads from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,8 +11,9 @@ from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
-from passes.proving.loops.counting import Counting, body_values, counting, trip_count
-from passes.proving.loops.states import Iteration, longer, sums
+from passes.proving.loops.counting import counting, trip_count
+from passes.proving.loops.iterations import Loop, as_declared, iteration
+from passes.proving.loops.states import Iteration
 from passes.proving.symbolic_evaluator import (
     Application,
     Fails,
@@ -24,7 +25,6 @@ from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term
-from passes.types.value_types import dims_of
 
 #: How often it is guessed by how much states grow in an iteration.
 _MOST_GUESSES = 3
@@ -85,7 +85,7 @@ def _branch(
     """The outputs of a branch."""
     made = evaluator.graph(graph, values, opsets, part)
     names = (value.name for value in graph.output)
-    _as_declared(evaluator, graph, dict(zip(names, made, strict=True)))
+    as_declared(evaluator, graph, dict(zip(names, made, strict=True)))
     return made
 
 
@@ -131,7 +131,7 @@ def loop(call: Application) -> list[Array]:
     elif starts is not algebra.true:
         raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
     rows = [partial(one.slice, axis) for one, axis in zip(scanned, axes, strict=True)]
-    outcome = run(call, form, initial, rows, limit)
+    outcome = run(Loop(call, form, initial, rows, limit))
     collected = [
         _placed(array, call.axis(one.axis, array.rank), one.reversed)
         for array, one in zip(outcome.collected, form.collected, strict=True)
@@ -178,7 +178,8 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
         [array.slice(0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
     )
     with evaluator.for_all(batch, row):
-        outcome = run(call, form, states, [partial(one.slice, 0) for one in rows], trips)
+        rows_at = [partial(one.slice, 0) for one in rows]
+        outcome = run(Loop(call, form, states, rows_at, trips))
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
         if any(row.uid in size.free for size in shape):
@@ -198,21 +199,14 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     return [*finals, *rows]
 
 
-def run(
-    call: Application,
-    form: LoopForm,
-    initial: Sequence[Array],
-    rows: Sequence[Callable[[Term], Array]],
-    limit: Term | None,
-) -> Outcome:
-    """Iterate at most `limit` times, for ever where it is None, while the condition holds; `rows`
-    are the scanned ones of an iteration."""
-    evaluator, algebra = call.evaluator, call.algebra
+def run(loop: Loop) -> Outcome:
+    """Iterate while the loop does."""
+    evaluator, algebra, limit = loop.call.evaluator, loop.call.algebra, loop.limit
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
     try:
-        counted = counting(call, form, initial, rows, limit)
-        one = _iteration(call, form, initial, rows, limit, counted)
+        counted = counting(loop)
+        one = iteration(loop, counted.known, counted.trips)
     except Fails as error:
         runs = limit is None or evaluator.decide(
             algebra.at_least(limit, algebra.one), "a body that fails runs"
@@ -257,115 +251,3 @@ def _collected(
         return resolved(array.at(indices[1:]), indices[0])
 
     return Array(array.algebra, array.dtype, (trips, *array.shape), get)
-
-
-def _iteration(
-    call: Application,
-    form: LoopForm,
-    initial: Sequence[Array],
-    rows: Sequence[Callable[[Term], Array]],
-    limit: Term | None,
-    counted: Counting,
-) -> Iteration:
-    """Evaluate the body once, its states placeholders unless they are known, its number a
-    variable."""
-    evaluator, algebra = call.evaluator, call.algebra
-    index = algebra.variable(limit if counted.trips is None else counted.trips)
-    at = algebra.lift(index)
-    values = body_values(call, form, rows, limit, at)
-    placeholders = [
-        algebra.placeholder(array.dtype, one.body_input)
-        for one, array in zip(form.carried, initial, strict=True)
-    ]
-    growth: list[tuple[Term, ...]] = [()] * len(initial)
-    for _ in range(_MOST_GUESSES):
-        begins = [longer(*one, at) for one in zip(initial, growth, strict=True)]
-        for number, carried in enumerate(form.carried):
-            state = counted.known.get(number)
-            element_of = partial(state, at) if state else algebra.applied_to(placeholders[number])
-            values[carried.body_input] = begins[number].like(element_of)
-        with evaluator.collecting() as required:
-            inner = evaluator.run(form.body, dict(values), call.opsets, ".body")
-            states = [inner[one.body_output] for one in form.carried]
-            if limit is algebra.zero and form.kind is Kind.LOOP:
-                states = begins  # no iteration changes their sizes
-            bound = {index.uid, *(one.uid for one in placeholders)}
-            initial = [_sized(*one, bound) for one in zip(initial, states, strict=True)]
-            more = [
-                longer(*one, algebra.add(at, algebra.one))
-                for one in zip(initial, growth, strict=True)
-            ]
-            grown = [_more(form.kind, *one) for one in zip(more, states, strict=True)]
-            growth = [sums(algebra, *one) for one in zip(growth, grown, strict=True)]
-            grows = any(any(one.args for one in by) for by in grown)
-            if not grows:
-                for carried, old, new in zip(form.carried, more, states, strict=True):
-                    _kept(evaluator, form.kind, old, new, carried.body_input)
-                _as_declared(evaluator, form.body, inner)
-                break
-    else:
-        raise evaluator.cannot("state", "a state does not grow evenly")
-    condition = algebra.true
-    if form.condition is not None:
-        condition = inner[form.condition.body_output].scalar()
-    collected = [inner[one.body_output] for one in form.collected]
-    made = placeholders, initial, states, growth, condition, collected, required
-    return Iteration(algebra, index, *made)
-
-
-def _as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) -> None:
-    """Require values to have the sizes that the body of a new model declares: onnxruntime makes
-    room for no others, the reference executor does."""
-    if evaluator.original:
-        return
-    for one in (*body.input, *body.output):
-        dims = dims_of(one.type)
-        if dims is None or one.name not in values:
-            continue
-        shape = values[one.name].shape
-        if len(dims) != len(shape):
-            raise NotProvable(
-                "model", f"{one.name!r} has {len(shape)} axes, and {len(dims)} declared ones"
-            )
-        for size, dim in zip(shape, dims, strict=True):
-            if isinstance(dim, int):
-                evaluator.same(
-                    size, evaluator.algebra.whole(dim), f"{one.name!r} has the declared size"
-                )
-
-
-def _more(kind: Kind, before: Array, after: Array) -> tuple[Term, ...]:
-    """By how much the sizes of a state of a Loop grow in every iteration for certain."""
-    algebra = before.algebra
-    if before.rank != after.rank:
-        raise NotProvable("state", "a state changes its rank")
-    by = [algebra.sub(new, old) for old, new in zip(before.shape, after.shape, strict=True)]
-    grows = [kind is Kind.LOOP and not one.free and algebra.is_positive(one) for one in by]
-    return tuple(one if more else algebra.zero for one, more in zip(by, grows, strict=True))
-
-
-def _sized(initial: Array, after: Array, inner: set[int]) -> Array:
-    """A state before the first iteration: an empty sequence has elements of the sizes of those that
-    are inserted."""
-    is_empty = isinstance(initial, Stacked) and initial.shape == (initial.algebra.zero,)
-    sizes = after.shape[1:]
-    if not is_empty or not isinstance(after, Stacked) or any(one.free & inner for one in sizes):
-        return initial
-    return Stacked.of_none(initial.algebra, initial.dtype, sizes)
-
-
-def _kept(evaluator: SymbolicEvaluator, kind: Kind, before: Array, after: Array, name: str) -> None:
-    """Study paths apart on which a state has the sizes that it should have, and on which not; a
-    Scan fails there."""
-    algebra = evaluator.algebra
-    if before.rank != after.rank or before.kind != after.kind:
-        raise NotProvable("state", f"{name!r} changes its type or rank")
-    for sizes in zip(before.shape, after.shape, strict=True):
-        equal = algebra.equal(*sizes)
-        if equal is algebra.true or evaluator.decide(equal, "a state keeps its size"):
-            continue
-        if kind is Kind.LOOP:
-            raise NotProvable(
-                "state", f"{name!r} may change its size from {sizes[0]} to {sizes[1]}"
-            )
-        evaluator.require(algebra.false, "a state keeps its size")

@@ -66,9 +66,9 @@ class Iteration:
                 found[number] = self._recurrence(number, after)
         return [found[number] for number in range(len(after))]
 
-    def in_closed_form(self) -> dict[int, State]:
-        """The states that have a closed form."""
-        return self._closed([array.generic() for array in self.states], {})
+    def in_closed_form(self, known: Mapping[int, State]) -> dict[int, State]:
+        """The states that have a closed form, and the known ones."""
+        return self._closed([array.generic() for array in self.states], known)
 
     def _closed(self, after: _Elements, known: Mapping[int, State]) -> dict[int, State]:
         """The states that have a closed form, and the known ones, which the elements `after` the
