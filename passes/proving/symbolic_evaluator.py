@@ -327,9 +327,19 @@ class SymbolicEvaluator:
         if not self.is_vacuous and not all(map(self.algebra.is_not_negative, some)):
             self.over_nothing.add(assumption)
 
-    def same(self, left: Term, right: Term, why: str) -> None:
-        """Require two sizes to be equal."""
-        self.require(self.algebra.equal(left, right), why)
+    def same(self, why: str, size: Term, *others: Term) -> Term:
+        """Require sizes to be equal; return the first."""
+        for one in others:
+            self.require(self.algebra.equal(size, one), why)
+        return size
+
+    def lengths(self, given: Array, least: Term, time: Term) -> Array:
+        """The lengths of rows as int64, which have to be within the time."""
+        lengths, why = self.indices(given), "a length is within the time"
+        if lengths.dtype != INT64 or lengths.rank != 1:
+            raise self.cannot("operator", f"lengths are {lengths.dtype} of rank {lengths.rank}")
+        self.for_each(lengths, lambda n: self.algebra.within(n, least, time), why)
+        return lengths
 
     def place(self) -> str:
         """The node that is evaluated."""
@@ -378,13 +388,6 @@ class SymbolicEvaluator:
             return twin
         self.unlike += 1
         return value
-
-    def graph(
-        self, graph: GraphProto, values: Values, opsets: Mapping[str, int], part: str
-    ) -> list[Array]:
-        """The outputs of a graph that sees these values."""
-        inner = self.run(graph, {**values, **self.constants(graph)}, opsets, part)
-        return [inner[one.name] for one in graph.output]
 
     def _node(
         self,

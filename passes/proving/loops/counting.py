@@ -181,9 +181,7 @@ def _as_whole(algebra: Algebra, condition: Term) -> Term | None:
     left, right = (_unrounded(algebra, one) for one in condition.args)
     if left is None or right is None:
         return None
-    difference = algebra.sub(right, left)
-    is_less = condition.parts[0] == "Less"
-    return algebra.ge0(algebra.sub(difference, algebra.one) if is_less else difference)
+    return algebra.compared_whole(condition.parts[0], left, right)
 
 
 def _unrounded(algebra: Algebra, term: Term) -> Term | None:

@@ -112,9 +112,8 @@ def as_declared(evaluator: SymbolicEvaluator, body: GraphProto, values: Values) 
             )
         for size, dim in zip(shape, dims, strict=True):
             if isinstance(dim, int):
-                evaluator.same(
-                    size, evaluator.algebra.whole(dim), f"{one.name!r} has the declared size"
-                )
+                why = f"{one.name!r} has the declared size"
+                evaluator.same(why, size, evaluator.algebra.whole(dim))
 
 
 def _more(kind: Kind, before: Array, after: Array) -> tuple[Term, ...]:

@@ -3,40 +3,19 @@ and the step, with all that the body reads from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-
-from onnx import GraphProto
 
 from passes.loops.form import Kind, LoopForm
 from passes.proving.assumptions import SCANS_NOTHING
 from passes.proving.loops.counting import counting, trip_count
 from passes.proving.loops.iterations import Loop, as_declared, iteration
 from passes.proving.loops.states import Iteration
-from passes.proving.symbolic_evaluator import (
-    Application,
-    Fails,
-    SymbolicEvaluator,
-    Values,
-    operator,
-)
+from passes.proving.symbolic_evaluator import Application, Fails, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array, Indices, NotProvable, Stacked
 from passes.proving.terms.numbers import MOST_ITERATIONS
 from passes.proving.terms.term import Term
-
-#: How often it is guessed by how much states grow in an iteration.
-_MOST_GUESSES = 3
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The results of a loop."""
-
-    trips: Term
-    finals: list[Array]
-    collected: list[Array]
 
 
 @operator("If")
@@ -45,25 +24,29 @@ def branches(call: Application) -> list[Array]:
     evaluator, algebra = call.evaluator, call.algebra
     condition = call.array(0).scalar()
     graphs = {one.name: one.g for one in call.node.attribute}
-    opsets = call.opsets
-    then, other = graphs["then_branch"], graphs["else_branch"]
+
+    def branch(name: str) -> list[Array]:
+        graph = graphs[name]
+        values = {**call.values, **evaluator.constants(graph)}
+        inner = evaluator.run(graph, values, call.opsets, f".{name}")
+        as_declared(evaluator, graph, inner)
+        return [inner[one.name] for one in graph.output]
+
     if not condition.free or condition in (algebra.true, algebra.false):
-        chosen = then if evaluator.decide(condition, "the condition holds") else other
-        part = ".then_branch" if chosen is then else ".else_branch"
-        return _branch(evaluator, chosen, call.values, opsets, part)
+        holds = evaluator.decide(condition, "the condition holds")
+        return branch("then_branch" if holds else "else_branch")
     sides = []
-    ways = (
-        (then, condition, ".then_branch"),
-        (other, algebra.negation(condition), ".else_branch"),
-    )
-    for graph, holds, part in ways:
+    for name, fails in (
+        ("then_branch", algebra.negation(condition)),
+        ("else_branch", condition),
+    ):
         try:
             with evaluator.collecting() as required:
-                sides.append(_branch(evaluator, graph, call.values, opsets, part))
+                sides.append(branch(name))
         except Fails as error:
             raise NotProvable("branch", f"a branch of the If fails: {error}") from error
         for one, why in required:
-            evaluator.require(algebra.any((algebra.negation(holds), one)), why)
+            evaluator.require(algebra.any((fails, one)), why)
     made = []
     for left, right in zip(*sides, strict=True):
         if left.rank != right.rank or left.kind != right.kind:
@@ -72,20 +55,6 @@ def branches(call: Application) -> list[Array]:
             if algebra.equal(*sizes) is not algebra.true:
                 raise evaluator.cannot("branch", "the branches may differ in size")
         made.append(_chosen(condition, left, right))
-    return made
-
-
-def _branch(
-    evaluator: SymbolicEvaluator,
-    graph: GraphProto,
-    values: Values,
-    opsets: Mapping[str, int],
-    part: str,
-) -> list[Array]:
-    """The outputs of a branch."""
-    made = evaluator.graph(graph, values, opsets, part)
-    names = (value.name for value in graph.output)
-    as_declared(evaluator, graph, dict(zip(names, made, strict=True)))
     return made
 
 
@@ -109,9 +78,7 @@ def loop(call: Application) -> list[Array]:
         sizes = [array.shape[axis] for axis, array in zip(axes, scanned, strict=True)]
         if not sizes:
             raise call.cannot("operator", "a Scan without inputs is not modelled")
-        limit = sizes[0]
-        for size in sizes[1:]:
-            call.evaluator.same(limit, size, "the lengths of scanned inputs agree")
+        limit = call.evaluator.same("the lengths of scanned inputs agree", *sizes)
         call.evaluator.promised(limit)
         call.evaluator.runs_over(SCANS_NOTHING, limit)
     elif form.trip_count:
@@ -131,12 +98,10 @@ def loop(call: Application) -> list[Array]:
     elif starts is not algebra.true:
         raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
     rows = [partial(one.slice, axis) for one, axis in zip(scanned, axes, strict=True)]
-    outcome = run(Loop(call, form, initial, rows, limit))
-    collected = [
-        _placed(array, call.axis(one.axis, array.rank), one.reversed)
-        for array, one in zip(outcome.collected, form.collected, strict=True)
-    ]
-    return [*outcome.finals, *collected]
+    finals, collected = run(Loop(call, form, initial, rows, limit))
+    for place, (array, one) in enumerate(zip(collected, form.collected, strict=True)):
+        collected[place] = _placed(array, call.axis(one.axis, array.rank), one.reversed)
+    return [*finals, *collected]
 
 
 def _placed(array: Array, axis: int, backwards: bool) -> Array:
@@ -155,31 +120,23 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     whole = [*scanned, *initial]
     if not scanned or any(one.rank < 1 for one in whole) or any(one.rank < 2 for one in scanned):
         raise evaluator.cannot("shape", "an input has no batch or time")
-    batch, time = whole[0].shape[0], scanned[0].shape[1]
-    for one in whole[1:]:
-        evaluator.same(batch, one.shape[0], "the batch sizes of inputs agree")
-    for one in scanned[1:]:
-        evaluator.same(time, one.shape[1], "the lengths of scanned inputs agree")
+    batch = evaluator.same("the batch sizes of inputs agree", *(one.shape[0] for one in whole))
+    time = evaluator.same("the lengths of scanned inputs agree", *(one.shape[1] for one in scanned))
     evaluator.promised(batch, time)
     row = algebra.variable(batch)
     trips = time
     if form.lengths:
-        lengths = evaluator.whole_numbers(call.value(form.lengths))
-        if lengths.dtype != INT64 or lengths.rank != 1:
-            detail = f"{evaluator.place()}: lengths are {lengths.dtype} of rank {lengths.rank}"
-            raise NotProvable("operator", detail)
-        evaluator.same(batch, lengths.shape[0], "there are as many lengths as rows")
         least = algebra.one if evaluator.non_empty else algebra.zero
-        why = "a length is within the time"
-        evaluator.for_each(lengths, lambda n: algebra.within(n, least, time), why)
+        lengths = evaluator.lengths(call.value(form.lengths), least, time)
+        evaluator.same("there are as many lengths as rows", batch, lengths.shape[0])
         trips = lengths.at([algebra.lift(row)])
 
-    states, rows = (
+    states, scans = (
         [array.slice(0, algebra.lift(row)) for array in arrays] for arrays in (initial, scanned)
     )
     with evaluator.for_all(batch, row):
-        rows_at = [partial(one.slice, 0) for one in rows]
-        outcome = run(Loop(call, form, states, rows_at, trips))
+        rows_of = [partial(one.slice, 0) for one in scans]
+        finals, collected = run(Loop(call, form, states, rows_of, trips))
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
         if any(row.uid in size.free for size in shape):
@@ -194,13 +151,12 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
 
         return Array(algebra, array.dtype, (batch, *shape), get)
 
-    finals = [stacked(one, one.shape, False) for one in outcome.finals]
-    rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in outcome.collected]
-    return [*finals, *rows]
+    rows = [stacked(one, (time, *one.shape[1:]), trips is not time) for one in collected]
+    return [*(stacked(one, one.shape, False) for one in finals), *rows]
 
 
-def run(loop: Loop) -> Outcome:
-    """Iterate while the loop does."""
+def run(loop: Loop) -> tuple[list[Array], list[Array]]:
+    """The final states of a loop, and what it collects, along the first axis."""
     evaluator, algebra, limit = loop.call.evaluator, loop.call.algebra, loop.limit
     vacuous = evaluator.is_vacuous
     evaluator.is_vacuous = vacuous or limit is algebra.zero
@@ -234,7 +190,7 @@ def run(loop: Loop) -> Outcome:
     ends = zip(one.begins(trips), states, strict=True)
     finals = [array.like(partial(state, trips)) for array, state in ends]
     collected = [_collected(array, resolved, trips, one) for array in one.collected]
-    return Outcome(trips, finals, collected)
+    return finals, collected
 
 
 def _collected(

@@ -33,7 +33,7 @@ class Relations:
         each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
         plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
         self._others = {one: self._orders(one) for one in plain}
-        self._found: dict[tuple[Term, ...], Term | None] = {}
+        self._found: dict[tuple[Term, ...], tuple[Term, Term] | None] = {}
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
         self._compared: dict[tuple[Term, Term], bool] = {}
@@ -64,15 +64,16 @@ class Relations:
                 self._found[key] = self._masked(own, iteration) or self._relation(own, iteration)
             finally:
                 self._open.pop()
-        found = self._found[key]
-        return None if found is None else (found.args[0], found.args[1])
+        return self._found[key]
 
-    def _relation(self, own: Term, iteration: Term) -> Term | None:
+    def _relation(self, own: Term, iteration: Term) -> tuple[Term, Term] | None:
         """Another recurrence and its iteration, sought or stated by a certificate."""
         found = (self._shown(own, iteration, one) for one in self._guide.of(own, iteration))
         return next(filter(None, found), None)
 
-    def _shown(self, own: Term, iteration: Term, stated: Relation | None) -> Term | None:
+    def _shown(
+        self, own: Term, iteration: Term, stated: Relation | None
+    ) -> tuple[Term, Term] | None:
         """Another recurrence and its iteration, as is shown by induction."""
         algebra = self.algebra
         variables, initial = algebra.opened(own.args[0])
@@ -97,8 +98,7 @@ class Relations:
                     if states is not None and not self._leads(other, own):
                         self._guide.holds(replace(made, states=[*states]))
                         self._reads[own] = other
-                        read = algebra.add(algebra.mul(stride, iteration), begin)
-                        return algebra.terms.make("pair", None, (other, read))
+                        return other, algebra.add(algebra.mul(stride, iteration), begin)
         return None
 
     def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
@@ -115,7 +115,7 @@ class Relations:
             return [self.algebra.whole(stated.stride)]
         return [] if read is None else [self.algebra.sub(read.args[1], begin)]
 
-    def _masked(self, own: Term, iteration: Term) -> Term | None:
+    def _masked(self, own: Term, iteration: Term) -> tuple[Term, Term] | None:
         """The recurrence without the condition that all its states wait for, and its
         iteration; None if the other side has few iterations written out, with that condition."""
         algebra = self.algebra
@@ -128,34 +128,29 @@ class Relations:
         plain, last = found
         self._reads[own] = plain
         count = algebra.least(iteration, algebra.add(last, algebra.one))
-        return algebra.terms.make("pair", None, (plain, algebra.most(count, algebra.zero)))
+        return plain, algebra.most(count, algebra.zero)
 
     def _unmasked(self, own: Term) -> tuple[Term, Term] | None:
         """A recurrence without the condition `i <= c` that all its states are kept without, and
         c."""
         algebra = self.algebra
-        dtypes = _dtypes(own)
-        shown = zip(dtypes, own.shown, strict=True)
-        states = [algebra.placeholder(dtype, name) for dtype, name in shown]
-        index = algebra.variable()
+        states = algebra.states_of(own)
         inits, steps = [], []
         lasts: set[Term] = set()
-        for number, step in enumerate(own.args[len(dtypes) :]):
-            at = self._indices(step, 1, len(dtypes))
-            body = algebra.apply(step, [algebra.lift(index), *at, *map(algebra.applied_to, states)])
-            kept = algebra.applied_to(states[number])(at)
+        for number, state in enumerate(states):
+            names, body = algebra.step_on(states, own, number)
+            index, *at = names
+            kept = algebra.applied_to(state)(tuple(map(algebra.lift, at)))
             condition, plain = unless_kept(algebra, body, kept)
             parts = dict(polynomial(condition.args[0])) if condition.op == "ge0" else {}
             if parts.pop((index,), 0) != -1:
                 return None
             lasts.add(algebra.sum(parts))
             known = {condition: algebra.true, algebra.negation(condition): algebra.false}
-            names = [index, *(atom_of(one) for one in at)]
             steps.append((names, algebra.subst(plain, known, whole=True)))
             inits.append(algebra.opened(own.args[number]))
         (last, *others) = lasts
-        inner = {index.uid, *(one.uid for one in states)}
-        inner |= {one.uid for names, _ in steps for one in names}
+        inner = {one.uid for some in (states, *(names for names, _ in steps)) for one in some}
         if others or last.free & inner:
             return None
         return algebra.recurrence(0, states, inits, steps), last

@@ -58,13 +58,11 @@ class Iteration:
         # what no other state reads may be made of recurrences, as rows that are appended
         open_ = [number for number in range(len(after)) if number not in found]
         read = {other for number in open_ for other in self._members(number, after)[1:]}
-        for number in filter(read.__contains__, open_):
-            found[number] = self._recurrence(number, after)
+        found |= {number: self._recurrence(number, after) for number in open_ if number in read}
         found = self._closed([*after], found)
-        for number in open_:
-            if number not in found:
-                found[number] = self._recurrence(number, after)
-        return [found[number] for number in range(len(after))]
+        return [
+            found.get(number) or self._recurrence(number, after) for number in range(len(after))
+        ]
 
     def in_closed_form(self, known: Mapping[int, State]) -> dict[int, State]:
         """The states that have a closed form, and the known ones."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 
-import numpy as np
 from onnx import defs, helper
 
 from passes.operators.activations import Function, OpenActivations, functions_of
@@ -80,14 +79,13 @@ class Step:
         """An activation of a clipped value."""
         algebra, dtype, clip = self.call.algebra, self.call.array(X).dtype, _clip(self.call)
         if clip is not None:
-            ends = [algebra.literal(dtype, np.dtype(dtype).type(one)) for one in (-clip, clip)]
+            ends = algebra.literal(dtype, -clip), algebra.literal(dtype, clip)
             value = algebra.elementwise("Clip", (True, True), dtype, [value, *ends])
         return self.activations[place](value)
 
     def rest(self, gate: Term) -> Term:
         """What a gate leaves of 1."""
-        dtype = self.call.array(X).dtype
-        return self.op("Sub", self.call.algebra.literal(dtype, np.dtype(dtype).type(1)), gate)
+        return self.op("Sub", self.call.algebra.literal(self.call.array(X).dtype, 1), gate)
 
     def gate(self, gate: int, j: Term, h: Read | None = None) -> Term:
         """The sum of a gate: inputs, both biases, state."""
@@ -190,13 +188,12 @@ def _direction(
     """The rows that a direction collects, [time, batch, hidden], and its final states."""
     algebra, names = call.algebra, RECURRENT[call.op].states
     time, batch, hidden = *x.shape[:2], call.array(R).shape[2]
-    zero = algebra.literal(x.dtype, np.dtype(x.dtype).type(0))
+    zero = algebra.null(x.dtype)
 
     def initial(given: Array | None) -> Array:
-        def get(at: Indices) -> Term:
-            return zero if given is None else given.at([algebra.whole(way), *at])
-
-        return Array(algebra, x.dtype, (batch, hidden), get)
+        if given is None:
+            return Array(algebra, x.dtype, (batch, hidden), lambda _: zero)
+        return given.read((batch, hidden), lambda at: [algebra.whole(way), *at])
 
     def time_of(iteration: Term) -> Term:
         last = algebra.sub(time, algebra.one)
@@ -277,7 +274,7 @@ def _fits(call: Application, count: Term, batch: Term) -> None:
         for size, own in zip(sizes, array.shape, strict=True):
             if size is not own:
                 call.evaluator.assumed.add(FITS)
-                call.evaluator.same(size, own, "the sizes of its inputs agree")
+                call.evaluator.same("the sizes of its inputs agree", size, own)
 
 
 def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
@@ -285,12 +282,9 @@ def _lengths(call: Application, time: Term, batch: Term) -> Array | None:
     given, algebra = call.optional(LENGTHS), call.algebra
     if given is None:
         return None
-    lengths = call.evaluator.indices(given)
-    if lengths.rank != 1:
-        raise call.cannot("operator", f"lengths have {lengths.rank} axes")
-    equal, why = algebra.equal(batch, lengths.shape[0]), "a length is within the time"
+    lengths = call.evaluator.lengths(given, algebra.zero, time)
+    equal = algebra.equal(batch, lengths.shape[0])
     call.evaluator.given(equal, "there are as many lengths as rows")
-    call.evaluator.for_each(lengths, lambda n: algebra.within(n, algebra.zero, time), why)
     return lengths
 
 
@@ -311,8 +305,7 @@ def _activation(call: Application, function: Function) -> Activation:
     algebra, dtype = call.algebra, call.array(X).dtype
     name, parameters = function.activation.name, function.parameters
     if not function.activation.is_operator:  # alpha * f(beta * x), or alpha * x + beta
-        kind = np.dtype(dtype).type
-        alpha, beta = (algebra.literal(dtype, kind(one)) for one in parameters.values())
+        alpha, beta = (algebra.literal(dtype, one) for one in parameters.values())
 
         def op(name: str, *args: Term) -> Term:
             return algebra.elementwise(name, (), dtype, args)

@@ -80,13 +80,12 @@ def _element(call: Application, source: Source, dtype: str, shape: Indices) -> E
         case InOrder(operand):
             return reshaped(call, call.array(operand), shape).at
         case Value(number, _):
-            if not isinstance(number, int | float | np.generic | str | bytes):
-                if dtype != INT64:
-                    raise call.cannot("operator", f"{call.op} of {dtype} is not modelled")
-                return computed(call, number)
-            text = dtype == "string"
-            if text != isinstance(number, str | bytes):
+            known = isinstance(number, int | float | np.generic | str | bytes)
+            is_text, text = isinstance(number, str | bytes), dtype == "string"
+            if is_text != text if known else dtype != INT64:
                 raise call.cannot("operator", f"{call.op} of {dtype} is not modelled")
+            if not known:
+                return computed(call, number)
             literal = algebra.literal(dtype, number if text else np.dtype(dtype).type(number))
             return lambda at: literal
         case Choice(numbers, then, other):
@@ -103,13 +102,9 @@ def _element(call: Application, source: Source, dtype: str, shape: Indices) -> E
                 here = algebra.all(map(algebra.ge0, found))
                 if len(found) > 1 and algebra.add(found[0], found[1]) is algebra.zero:
                     here = algebra.eq0(found[0])
-                if here is algebra.true:
-                    return one(at)
-                return (
-                    another(at)
-                    if here is algebra.false
-                    else algebra.ite(here, one(at), another(at))
-                )
+                if here in (algebra.true, algebra.false):  # the other one may not exist
+                    return (one if here is algebra.true else another)(at)
+                return algebra.ite(here, one(at), another(at))
 
             return chosen
         case Dot():

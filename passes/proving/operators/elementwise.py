@@ -149,24 +149,15 @@ def _divided(call: Application, op: str, arrays: list[Array]) -> list[Array]:
     return elementwise(call, arrays, INT64, lambda at: quotient(at[0], at[1]))
 
 
-@operator(*COMPARISONS)
-def comparison(call: Application) -> list[Array]:
-    """Comparisons; of int64, the sign of a difference."""
-    left, right = (call.evaluator.whole_numbers(call.array(number)) for number in (0, 1))
-    call.alike(left, right)
-    algebra, op = call.algebra, call.op
-    return elementwise(
-        call, [left, right], BOOL, lambda at: algebra.by_element(op, (), BOOL, at, left.dtype)
-    )
-
-
-@operator(*LOGIC)
-def logic(call: Application) -> list[Array]:
-    """Bools are formulas."""
+@operator(*COMPARISONS, *LOGIC)
+def condition(call: Application) -> list[Array]:
+    """Comparisons, of int64 the sign of a difference; operators of bools, which are formulas."""
     algebra, op, arrays = call.algebra, call.op, _given(call)
-    if any(array.dtype != BOOL for array in arrays):
+    arrays, source = list(map(call.evaluator.whole_numbers, arrays)), arrays[0].dtype
+    call.alike(*arrays)
+    if op in LOGIC and source != BOOL:
         raise call.cannot("type", f"an operand of {op} is no bool")
-    return elementwise(call, arrays, BOOL, lambda at: algebra.by_element(op, (), BOOL, at, BOOL))
+    return elementwise(call, arrays, BOOL, lambda at: algebra.by_element(op, (), BOOL, at, source))
 
 
 @operator("Where")

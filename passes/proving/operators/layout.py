@@ -28,7 +28,7 @@ def reshape(call: Application) -> list[Array]:
         ):
             raise call.cannot("shape", "-1 of the target is ambiguous beside 0 or -1")
         rest = algebra.idiv(whole, others)
-    call.evaluator.same(whole, algebra.mul(rest, others), "the number of elements stays the same")
+    call.evaluator.same("the number of elements stays the same", whole, algebra.mul(rest, others))
     return [reshaped(call, x, [rest if size is None else size for size in shape])]
 
 

@@ -7,8 +7,6 @@ from functools import partial, reduce
 from itertools import product
 from math import prod
 
-import numpy as np
-
 from passes.operators.contract import Size
 from passes.operators.table import traits_of, where
 from passes.operators.traits import Fails
@@ -71,12 +69,16 @@ def _reducing(
     return tuple(term(call, one) for one in sizes), axes, item
 
 
-@operator(*REDUCTIONS)
+@operator(*REDUCTIONS, "ArgMax", "ArgMin")
 def reduction(call: Application) -> list[Array]:
-    """Over the given axes, or all."""
+    """Over the given axes, or all; or the index of an extreme."""
     x, op, algebra = call.array(0), call.op, call.algebra
     shape, axes, item = _reducing(call)
-    call.evaluator.assumed.add(ROWS)
+    data: tuple[object, ...] = (op, x.dtype)
+    if op in REDUCTIONS:
+        call.evaluator.assumed.add(ROWS)
+    else:
+        data = (op, bool(call.attributes.get("select_last_index")), x.dtype, INT64)
     counts = [algebra.number(x.shape[axis]) or 0 for axis in axes]
     few = op in _EXACT and x.dtype == INT64 and 0 < prod(counts) <= _FEW
     if few:
@@ -88,22 +90,9 @@ def reduction(call: Application) -> list[Array]:
             items = (item(outer, at) for at in places)
             return reduce(lambda one, other: _EXACT[op](algebra, one, other), items)
         sizes = [x.shape[axis] for axis in axes]
-        return _reduced(call, (op, x.dtype), sizes, partial(item, outer))
+        return _reduced(call, data, sizes, partial(item, outer))
 
-    return [Array(algebra, x.dtype, shape, get)]
-
-
-@operator("ArgMax", "ArgMin")
-def arg(call: Application) -> list[Array]:
-    """The index of the extreme of a row."""
-    x = call.array(0)
-    shape, (axis,), item = _reducing(call)
-    data = (call.op, bool(call.attributes.get("select_last_index")), x.dtype, INT64)
-
-    def get(outer: Indices) -> Term:
-        return _reduced(call, data, [x.shape[axis]], partial(item, outer))
-
-    return [Array(call.algebra, INT64, shape, get)]
+    return [Array(algebra, str(data[-1]), shape, get)]
 
 
 def dot(
@@ -129,7 +118,7 @@ def running_sum(call: Application) -> list[Array]:
     axis = call.axis(number, x.rank)
     last = algebra.sub(x.shape[axis], algebra.one)
     backwards, exclusive = call.attributes["reverse"], call.attributes["exclusive"]
-    zero = algebra.literal(x.dtype, np.dtype(x.dtype).type(0))
+    zero = algebra.null(x.dtype)
 
     def get(indices: Sequence[Term]) -> Term:
         index, state = algebra.variable(), algebra.placeholder(x.dtype, "sum")

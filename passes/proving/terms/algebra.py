@@ -226,17 +226,23 @@ class Algebra(ByElement):
         """The recurrence of another of its states, without those that it does not depend on."""
         if not first:
             return recurrence
-        count = len(recurrence.data)
-        shown = zip(recurrence.data, recurrence.shown, strict=True)
-        states = [self.placeholder(dtype, name) for dtype, name in shown]
-        inits, steps = [], []
-        for init, step in zip(recurrence.args[:count], recurrence.args[count:], strict=True):
-            inits.append(self.opened(init))
-            rank = len(step.data) - 1 - count
-            variables = [self.variable() for _ in range(1 + rank)]
-            values: list[Value] = [*map(self.lift, variables), *map(self.applied_to, states)]
-            steps.append((variables, self.apply(step, values)))
-        return self.recurrence(first, states, inits, steps)
+        states = self.states_of(recurrence)
+        inits = map(self.opened, recurrence.args[: len(states)])
+        steps = [self.step_on(states, recurrence, number) for number in range(len(states))]
+        return self.recurrence(first, states, [*inits], steps)
+
+    def states_of(self, recurrence: Term) -> list[Term]:
+        """New placeholders for the states of a recurrence."""
+        return list(map(self.placeholder, recurrence.data, recurrence.shown))
+
+    def step_on(
+        self, states: Sequence[Term], recurrence: Term, number: int
+    ) -> tuple[list[Term], Term]:
+        """New variables for the iteration and the indices, and the step of a state there."""
+        step = recurrence.args[len(states) + number]
+        variables = [self.variable() for _ in step.data[: -len(states)]]
+        values: list[Value] = [*map(self.lift, variables), *map(self.applied_to, states)]
+        return variables, self.apply(step, values)
 
     def recurrence(
         self,

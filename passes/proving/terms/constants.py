@@ -38,11 +38,13 @@ class Constants(Conditions):
         return self.boolean(made) if dtype == BOOL else made
 
     def literal(self, dtype: str, item: Any) -> Term:
-        """The term of a value."""
+        """The term of a value; a number of Python is one of the type."""
         if dtype == INT64:
             return self.whole(int(item))
         if dtype == BOOL:
             return self.truth(bool(item))
+        if isinstance(item, int | float):
+            item = np.dtype(dtype).type(item)
         bits = repr(item) if isinstance(item, str) else np.asarray(item).tobytes().hex()
         return self.terms.make("const", (dtype, bits, str(item)))
 

@@ -7,8 +7,6 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import ceil, floor
 
-import numpy as np
-
 from passes.proving.terms.constants import Constants
 from passes.proving.terms.numbers import INT64, LONGEST, SMALL
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial
@@ -126,6 +124,10 @@ class Extremes(Constants):
         left, right = (self._whole_number(dtype, one) for one in args)
         if left is None or right is None:
             return self._against_constant(op, dtype, args)
+        return self.compared_whole(op, left, right)
+
+    def compared_whole(self, op: str, left: Term, right: Term) -> Term:
+        """A comparison of whole numbers."""
         difference = self.sub(right, left)
         if op == "Equal":
             return self.eq0(difference)
@@ -150,11 +152,8 @@ class Extremes(Constants):
         """The one of two whole numbers, cast to floats, that is their Max or Min: to round keeps
         the order; None if it is unknown, or is a 0 of unknown sign."""
         left, right = (self._before_cast(dtype, one) for one in args)
-        if (
-            left is None
-            or right is None
-            or "-0.0" in [one.parts[-1] for one in args if one.op == "const"]
-        ):
+        is_zero = any(one.op == "const" and one.parts[-1] == "-0.0" for one in args)
+        if left is None or right is None or is_zero:
             return None
         ahead = self.sub(left, right) if op == "Max" else self.sub(right, left)
         if self.is_not_negative(ahead):
@@ -187,7 +186,7 @@ class Extremes(Constants):
         """An int64 as an element of a smaller type: a known number, or what was of that type."""
         known, (low, high), atom = self.number(value), SMALL[dtype], atom_of(value)
         if known is not None and low <= known <= high:
-            return self.literal(dtype, np.dtype(dtype).type(known))
+            return self.literal(dtype, known)
         was = atom.op == "ew" and atom.parts[:2] == ("Cast", (dtype, ()))
         return atom.args[0] if was else None
 
