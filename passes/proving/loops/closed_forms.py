@@ -150,9 +150,13 @@ def _counted(step: Step) -> State | None:
         return None
 
     def state(iteration: Term, indices: Indices) -> Term:
-        first, added = step.initial.at(indices), step.named(by, iteration, indices)
-        if dtype != INT64:
-            return algebra.counted(dtype, first, added, iteration)
-        return algebra.add(first, algebra.mul(added, iteration))
+        begin, added = step.initial.at(indices), step.named(by, iteration, indices)
+        if dtype == INT64:
+            return algebra.add(begin, algebra.mul(added, iteration))
+        first, each = algebra.wide(dtype, begin), algebra.wide(dtype, added)
+        assert first is not None
+        assert each is not None
+        total = algebra.add(first, algebra.mul(each, iteration))
+        return algebra.elementwise("Cast", (INT64, ()), dtype, [total])  # which wraps
 
     return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,24 +45,19 @@ def traced(call: Application) -> list[Array]:
     return made
 
 
-def _sources(source: Source) -> Iterator[Source]:
-    yield source
+def _sources(source: Source) -> list[Source]:
+    inner: Sequence[Source] = ()
     match source:
-        case Choice(_, then, other):
-            inner: Sequence[Source] = (then, other)
-        case Dot():
-            inner = (source.left, source.right)
+        case Choice(_, left, right) | Dot(_, left, right):
+            inner = left, right
         case Weighted(parts, _):
             inner = parts
-        case _:
-            inner = ()
-    for one in inner:
-        yield from _sources(one)
+    return [source, *(one for part in inner for one in _sources(part))]
 
 
 def _element_type(call: Application, source: Source) -> str:
     """The element type of the elements of a source."""
-    found = [*_sources(source)]
+    found = _sources(source)
     read = [call.array(one.operand) for one in found if isinstance(one, Read | InOrder)]
     call.alike(*read)
     kinds = [one.kind for one in found if isinstance(one, Value) and one.kind]

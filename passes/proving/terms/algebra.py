@@ -39,10 +39,6 @@ class Algebra(ByElement):
             values[old] = self.lift(new) if old.op == "var" else self.applied_to(new)
         return self.terms.lam(height, bound, self.subst(body, values))
 
-    def apply(self, function: Term, values: Sequence[Value]) -> Term:
-        """The result of a function at these values."""
-        return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
-
     def opened(self, function: Term, sizes: Sequence[Term | None] = ()) -> tuple[list[Term], Term]:
         """New variables for those that a function binds, and its body over them."""
         variables: list[Term] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
 
-from passes.proving.terms.numbers import Contradiction, Numbers
+from passes.proving.terms.numbers import HIGHEST, LOWEST, Contradiction, Numbers, Value
 from passes.proving.terms.term import Sum, Term, atom_of, polynomial, subterms
 
 #: Up to how many elements, or iterations, of a known number are written out.
@@ -28,6 +28,10 @@ class Conditions(Numbers):
     @abstractmethod
     def opened(self, function: Term, sizes: Sequence[Term | None] = ()) -> tuple[list[Term], Term]:
         """New variables for those that a function binds, and its body over them."""
+
+    def apply(self, function: Term, values: Sequence[Value]) -> Term:
+        """The result of a function at these values."""
+        return self.subst(function.args[0], dict(zip(function.data, values, strict=True)))
 
     def start(self, decisions: Iterable[tuple[Term, bool]]) -> None:
         """Forget what was known, and assume these.
@@ -271,6 +275,29 @@ class Conditions(Numbers):
         if condition.op == "ge0" and self.proves_if([condition.args[0]], needed):
             return self.true
         return self.any((self.negation(condition), needed))
+
+    def fits(self, value: Term) -> Term | None:
+        """The condition that a whole number is an int64; None if it is one."""
+        known = self.number(value)
+        if known is not None:
+            return None if LOWEST <= known <= HIGHEST else self.false
+        parts = polynomial(value)
+        chosen = [one for mono in parts for one in mono if one.op == "ite"]
+        needed = [need for one in chosen for need in self._branches_fit(*one.args)]
+        (mono, factor), *others = parts.items()
+        is_chosen = not others and factor == 1 and len(mono) == 1 and mono[0].op == "ite"
+        low, high = self._range(value)
+        if not is_chosen and not LOWEST <= low <= high <= HIGHEST:
+            needed.append(self.within(value, self.whole(LOWEST), self.whole(HIGHEST)))
+        both = self.all(needed)
+        return None if both is self.true else both
+
+    def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
+        """The condition that the chosen one of two numbers is an int64."""
+        for branch, chosen in ((left, condition), (right, self.negation(condition))):
+            needed = self.fits(branch)
+            if needed is not None:
+                yield self.implied(chosen, needed)
 
     def all(self, conditions: Iterable[Term]) -> Term:
         """The condition that all hold."""

@@ -112,14 +112,13 @@ class Constants(Conditions):
         if not located or prod(variables.values()) * value.size > _MOST_CUT * 4:
             return value, indices
         order = list(variables)
-        grid = np.indices([variables[one] for one in order]) if order else np.zeros((0,), int)
+        grid = np.indices([variables[one] for one in order])
         places: list[Any] = []
         for axis, index in located.items():
             place = np.zeros(grid.shape[1:], int)
             for mono, factor in polynomial(index).items():
-                place = place + factor * prod(
-                    (grid[order.index(atom)] for atom in mono), start=np.ones((), int)
-                )
+                read = (grid[order.index(atom)] for atom in mono)
+                place = place + factor * prod(read, start=np.ones((), int))
             if (place < 0).any() or (place >= value.shape[axis]).any():
                 return value, indices
             places.append(place)

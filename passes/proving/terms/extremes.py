@@ -3,8 +3,7 @@ numbers, from what is known of its elements."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, floor
 
 from passes.proving.terms.constants import Constants
@@ -17,18 +16,6 @@ EXACT_UP_TO = {"float32": 1 << 24, "float64": 1 << 53}
 
 class Extremes(Constants):
     """Reductions of whole numbers along one axis."""
-
-    @abstractmethod
-    def apply(self, function: Term, values: Sequence[Term]) -> Term:
-        """The result of a function at these values."""
-
-    @abstractmethod
-    def elementwise(self, op: str, attributes: Hashable, dtype: str, args: Iterable[Term]) -> Term:
-        """An operator by element."""
-
-    @abstractmethod
-    def reduced(self, data: Hashable, sizes: Sequence[Term], body: Term) -> Term:
-        """A reduction over axes of these sizes of a function of their indices."""
 
     def _about_reduction(self, atom: Term) -> list[Sum]:
         """Polynomials of a reduction that are not negative; there is something to reduce."""
@@ -189,14 +176,6 @@ class Extremes(Constants):
             return self.literal(dtype, known)
         was = atom.op == "ew" and atom.parts[:2] == ("Cast", (dtype, ()))
         return atom.args[0] if was else None
-
-    def counted(self, dtype: str, first: Term, by: Term, times: Term) -> Term:
-        """A number to which another one is added again and again, as numbers of a type wrap."""
-        begin, step = self.wide(dtype, first), self.wide(dtype, by)
-        assert begin is not None
-        assert step is not None
-        total = self.add(begin, self.mul(step, times))
-        return self.elementwise("Cast", (INT64, ()), dtype, [total])
 
     def _each_extreme(self, data: object, sizes: Sequence[Term], function: Term, own: Term) -> None:
         """Know from here on that an extreme is not less, or not more, than each element."""

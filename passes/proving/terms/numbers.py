@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,7 +16,8 @@ Values = Mapping[Term, Value]
 
 INT64 = "int64"
 BOOL = "bool"
-_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+#: The ends of int64.
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 #: The ends of the types of which each number is one of int64.
 SMALL = {
     f"{sign}int{bits}": (
@@ -95,22 +96,6 @@ class Numbers(ABC):
     @abstractmethod
     def _about_reduction(self, atom: Term) -> list[Sum]:
         """Polynomials of a reduction that are not negative."""
-
-    @abstractmethod
-    def ge0(self, value: Term) -> Term:
-        """The condition that a whole number is not negative."""
-
-    @abstractmethod
-    def all(self, conditions: Iterable[Term]) -> Term:
-        """The condition that all hold."""
-
-    @abstractmethod
-    def negation(self, condition: Term) -> Term:
-        """The opposite of a condition."""
-
-    @abstractmethod
-    def implied(self, condition: Term, needed: Term) -> Term:
-        """The condition that another one holds if the first does."""
 
     @cached_property
     def zero(self) -> Term:
@@ -386,30 +371,6 @@ class Numbers(ABC):
             self._here.positive.add(atom)
         return self.lift(atom)
 
-    def fits(self, value: Term) -> Term | None:
-        """The condition that a whole number is an int64; None if it is one."""
-        known = self.number(value)
-        if known is not None:
-            return None if _LOWEST <= known <= _HIGHEST else self.false
-        parts = polynomial(value)
-        chosen = [one for mono in parts for one in mono if one.op == "ite"]
-        needed = [need for one in chosen for need in self._branches_fit(*one.args)]
-        (mono, factor), *others = parts.items()
-        is_chosen = not others and factor == 1 and len(mono) == 1 and mono[0].op == "ite"
-        low, high = self._range(value)
-        if not is_chosen and not _LOWEST <= low <= high <= _HIGHEST:
-            needed.append(self.ge0(self.sub(value, self.whole(_LOWEST))))
-            needed.append(self.ge0(self.sub(self.whole(_HIGHEST), value)))
-        both = self.all(needed)
-        return None if both is self.true else both
-
-    def _branches_fit(self, condition: Term, left: Term, right: Term) -> Iterator[Term]:
-        """The condition that the chosen one of two numbers is an int64."""
-        for branch, chosen in ((left, condition), (right, self.negation(condition))):
-            needed = self.fits(branch)
-            if needed is not None:
-                yield self.implied(chosen, needed)
-
     def _range(self, value: Term) -> tuple[int, int]:
         """Numbers between which a whole number is, whatever the path."""
         low = high = 0
@@ -436,8 +397,8 @@ class Numbers(ABC):
             low, high = self._range(atom.args[0])
             return min(low, 0), max(high, 0)
         if atom.op == "ew" and atom.parts[0] == "Cast":
-            return SMALL.get(atom.parts[1][0], (_LOWEST, _HIGHEST))
-        return _LOWEST, _HIGHEST
+            return SMALL.get(atom.parts[1][0], (LOWEST, HIGHEST))
+        return LOWEST, HIGHEST
 
 
 def _matched(pattern: Term, term: Term, variable: Term) -> Term | None:
