@@ -203,27 +203,22 @@ def _value(term: Term, known: dict[Any, int | None]) -> int | None:
     """
     pending = [term]
     while pending:
-        missing = [one for one in _parts_of(pending[-1]) if one not in known]
+        one = pending[-1]
+        parts = one.args if one.op in _COMPUTED else ()
+        missing = [part for part in parts if part not in known]
         if not missing:
-            one = pending.pop()
-            known[one] = _computed(one, known)
+            known[pending.pop()] = _computed(one, known)
         pending += missing
     return known[term]
 
 
-def _parts_of(term: Term) -> Sequence[Term]:
-    return term.args if term.op in _COMPUTED and _unknown(term) is None else ()
-
-
-def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
-    unknown = _unknown(term)
-    if unknown is not None:
-        return known.get(unknown)
-    if term.op in ("true", "false"):
-        return term.op == "true"
-    values = [known[one] for one in term.args] if term.op in _COMPUTED else [None]
-    numbers = [one for one in values if one is not None]
-    if len(numbers) < len(values) or (term.op == "idiv" and numbers[1] <= 0):
+def _computed(term: Term, known: Mapping[Any, int | None]) -> int | None:
+    """The value of a term by those of its parts."""
+    if term.op not in _COMPUTED:
+        unknown = _unknown(term)
+        return None if unknown is None else known.get(unknown)
+    numbers = [value for one in term.args if (value := known[one]) is not None]
+    if len(numbers) < len(term.args) or (term.op == "idiv" and numbers[1] <= 0):
         return None
     if term.op == "poly":
         return int(sum(map(mul, term.data, numbers)))
@@ -231,6 +226,8 @@ def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
 
 
 _COMPUTED: Mapping[str, Callable[..., int]] = {
+    "true": lambda: True,
+    "false": lambda: False,
     "poly": sum,
     "mono": lambda *factors: prod(factors),
     "idiv": lambda value, by: value // by,

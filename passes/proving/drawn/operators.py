@@ -222,8 +222,8 @@ class Operator:
             return [self._elementwise(run, ids)]
         if self.op == "MatMul":
             left, right = (each(one, self.terms.all.__getitem__) for one in ids)
-            made = [product(self.terms.algebra, left, right, name_of(dtype))]
-            return [each(one, lambda term: term.uid) for one in made]
+            terms = product(self.terms.algebra, left, right, name_of(dtype))
+            return [each(terms, lambda term: term.uid)]
         if self.op in _REDUCES or self.op in _BY_ROWS:
             made = self._by_rows(ids[0], run.fed, name_of(dtype))
         if made is None and not self.is_random:
