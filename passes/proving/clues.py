@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from passes.proving.terms.term import Term, polynomial, subterms
+from passes.proving.terms.term import Term, subterms
 from passes.types import signature
 from passes.types.dtypes import is_float
 from passes.types.value_types import dims_of, elem_type_of
@@ -147,23 +147,16 @@ def _combined(values: Mapping[Unknown, Sequence[int]]) -> Iterator[dict[Unknown,
 def _candidates(conditions: Sequence[Term]) -> dict[Unknown, list[int]]:
     """Values of each unknown in these conditions: a few, and those near where one of them turns
     while the others are as they are."""
-    terms_of = {condition: list(subterms(condition)) for condition in conditions}
-    unknowns = (_unknown(term) for terms in terms_of.values() for term in terms)
+    unknowns = map(_unknown, subterms(*conditions))
     found = {one: dict.fromkeys(_FEW) for one in unknowns if one is not None}
     for place in range(_ROUNDS):  # what one condition asks for, another one compares
         given = {one: [*known][min(place, len(known) - 1)] for one, known in found.items()}
         for condition, unknown in itertools.product(conditions, found):
             found[unknown].update(dict.fromkeys(_turns(condition.args[0], unknown, given)))
-    for terms in terms_of.values():
-        divided = range(_DIVIDED) if any(one.op == "idiv" for one in terms) else ()
-        indexed = any(one.op in ("var", "bv") for one in terms)
-        polynomials = (polynomial(one) for one in terms if one.op == "poly")
-        numbers = {abs(factor) for parts in polynomials for factor in parts.values()}
-        beyond = [n + step for n in sorted(numbers) if 8 < n <= _LONGEST for step in (0, 1, 2)]
-        own = {one for term in terms if (one := _unknown(term)) is not None}
-        for unknown in found:
-            if indexed or (divided and unknown in own):
-                found[unknown].update(dict.fromkeys((*beyond, *divided)))
+    for term in subterms(*conditions):
+        if term.op == "idiv":
+            for unknown in found.keys() & set(map(_unknown, subterms(term))):
+                found[unknown].update(dict.fromkeys(range(_DIVIDED)))
     return {
         unknown: [one for one in values if unknown[0] == "input" or 0 <= one <= _LONGEST][
             :_MOST_VALUES

@@ -75,8 +75,7 @@ class Found:
     assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
-    draws: list[Draw] = field(default_factory=list)
-    feeds: list[Feeds] = field(default_factory=list)
+    draws: dict[Draw, Feeds] = field(default_factory=dict)
     differing: dict[str, list[tuple[Term, Term]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
@@ -202,8 +201,7 @@ class PairAtSizes:
                 raise Unequal(error.code, f"{error.detail}; at {draw}") from error
         if self.found.runs == runs:
             return False
-        self.found.draws.append(draw)
-        self.found.feeds.append(feeds)
+        self.found.draws[draw] = feeds
         self.found.is_guessed |= self._guessed
         return True
 

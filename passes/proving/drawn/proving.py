@@ -115,7 +115,7 @@ def _over_reals(pair: Pair, found: Found, same: Proof, narrower: Proof, end: flo
             same.scope,
             method="reals",
             bits=reals.bits(found.elements),
-            executed=len(found.feeds),
+            executed=len(found.draws),
             bounds=tuple(bounds.items()),
             ranges=tuple((name, *ends) for name, ends in ranges.items()),
         )
@@ -126,25 +126,24 @@ def _over_reals(pair: Pair, found: Found, same: Proof, narrower: Proof, end: flo
 def _exceeding(pair: Pair, found: Found, bounds: Mapping[str, float]) -> str:
     """An output that differs by more than its bound for some inputs within the ranges; empty if
     none does."""
-    executor, source = ReferenceExecutor(keep=2), np.random.default_rng(0)
-    for feeds in found.feeds:
-        fed = {
-            name: source.uniform(*pair.promises.ranges.get(name, USUAL), one.shape).astype(
-                one.dtype
-            )
-            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype))
-            else one
-            for name, one in feeds.items()
-        }
+    executor, source, ranges = (
+        ReferenceExecutor(keep=2),
+        np.random.default_rng(0),
+        pair.promises.ranges,
+    )
+    for feeds in found.draws.values():
+        fed = dict(feeds)
+        for name, one in feeds.items():
+            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype)):
+                drawn = source.uniform(*ranges.get(name, USUAL), one.shape)
+                fed[name] = drawn.astype(one.dtype)
         try:
-            before, after = (
-                executor.run(one.proto, fed, base_dir=one.base_dir)
-                for one in (pair.before, pair.after)
-            )
+            before = executor.run(pair.before.proto, fed, base_dir=pair.before.base_dir).outputs
+            after = executor.run(pair.after.proto, fed, base_dir=pair.after.base_dir).outputs
         except Ended:
             continue
         for name, bound in bounds.items():
-            one, other = before.outputs[name], after.outputs[name]
+            one, other = before[name], after[name]
             if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
                 error = absolute_errors(one, other).max(initial=0.0)
                 if error > bound:
