@@ -84,6 +84,9 @@ def kernels(terms: TermTable) -> Callable[[NodeProto, Evaluator], Kernel]:
             return _handing_on(terms, plain, ())
         if op == "Scan" and evaluator.versions.get("", 9) < 9:
             return _handing_on(terms, plain, (0,))  # the lengths
+        call = KernelCall(node, evaluator.versions.get("", 1))
+        if op == "SplitToSequence" and len(node.input) > 1 and not call.get("keepdims", 1):
+            raise NotProvable("operator", "executors differ in parts without their axis")
         if op in _HANDS_ON:
             return _handing_on(terms, plain, _HANDS_ON[op])
         return Operator(terms, node, evaluator, plain)
