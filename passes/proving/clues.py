@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from passes.proving.terms.term import Term, polynomial, subterms
+from passes.proving.terms.term import Term, subterms
 from passes.types import signature
 from passes.types.dtypes import is_float
 from passes.types.value_types import dims_of, elem_type_of
@@ -147,23 +147,16 @@ def _combined(values: Mapping[Unknown, Sequence[int]]) -> Iterator[dict[Unknown,
 def _candidates(conditions: Sequence[Term]) -> dict[Unknown, list[int]]:
     """Values of each unknown in these conditions: a few, and those near where one of them turns
     while the others are as they are."""
-    terms_of = {condition: list(subterms(condition)) for condition in conditions}
-    unknowns = (_unknown(term) for terms in terms_of.values() for term in terms)
+    unknowns = map(_unknown, subterms(*conditions))
     found = {one: dict.fromkeys(_FEW) for one in unknowns if one is not None}
     for place in range(_ROUNDS):  # what one condition asks for, another one compares
         given = {one: [*known][min(place, len(known) - 1)] for one, known in found.items()}
         for condition, unknown in itertools.product(conditions, found):
             found[unknown].update(dict.fromkeys(_turns(condition.args[0], unknown, given)))
-    for terms in terms_of.values():
-        divided = range(_DIVIDED) if any(one.op == "idiv" for one in terms) else ()
-        indexed = any(one.op in ("var", "bv") for one in terms)
-        polynomials = (polynomial(one) for one in terms if one.op == "poly")
-        numbers = {abs(factor) for parts in polynomials for factor in parts.values()}
-        beyond = [n + step for n in sorted(numbers) if 8 < n <= _LONGEST for step in (0, 1, 2)]
-        own = {one for term in terms if (one := _unknown(term)) is not None}
-        for unknown in found:
-            if indexed or (divided and unknown in own):
-                found[unknown].update(dict.fromkeys((*beyond, *divided)))
+    for term in subterms(*conditions):
+        if term.op == "idiv":
+            for unknown in found.keys() & set(map(_unknown, subterms(term))):
+                found[unknown].update(dict.fromkeys(range(_DIVIDED)))
     return {
         unknown: [one for one in values if unknown[0] == "input" or 0 <= one <= _LONGEST][
             :_MOST_VALUES
@@ -203,27 +196,22 @@ def _value(term: Term, known: dict[Any, int | None]) -> int | None:
     """
     pending = [term]
     while pending:
-        missing = [one for one in _parts_of(pending[-1]) if one not in known]
+        one = pending[-1]
+        parts = one.args if one.op in _COMPUTED else ()
+        missing = [part for part in parts if part not in known]
         if not missing:
-            one = pending.pop()
-            known[one] = _computed(one, known)
+            known[pending.pop()] = _computed(one, known)
         pending += missing
     return known[term]
 
 
-def _parts_of(term: Term) -> Sequence[Term]:
-    return term.args if term.op in _COMPUTED and _unknown(term) is None else ()
-
-
-def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
-    unknown = _unknown(term)
-    if unknown is not None:
-        return known.get(unknown)
-    if term.op in ("true", "false"):
-        return term.op == "true"
-    values = [known[one] for one in term.args] if term.op in _COMPUTED else [None]
-    numbers = [one for one in values if one is not None]
-    if len(numbers) < len(values) or (term.op == "idiv" and numbers[1] <= 0):
+def _computed(term: Term, known: Mapping[Any, int | None]) -> int | None:
+    """The value of a term by those of its parts."""
+    if term.op not in _COMPUTED:
+        unknown = _unknown(term)
+        return None if unknown is None else known.get(unknown)
+    numbers = [value for one in term.args if (value := known[one]) is not None]
+    if len(numbers) < len(term.args) or (term.op == "idiv" and numbers[1] <= 0):
         return None
     if term.op == "poly":
         return int(sum(map(mul, term.data, numbers)))
@@ -231,6 +219,8 @@ def _computed(term: Term, known: dict[Any, int | None]) -> int | None:
 
 
 _COMPUTED: Mapping[str, Callable[..., int]] = {
+    "true": lambda: True,
+    "false": lambda: False,
     "poly": sum,
     "mono": lambda *factors: prod(factors),
     "idiv": lambda value, by: value // by,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from passes.proving.clues import Unknown, written
 from passes.proving.terms.algebra import Algebra
-from passes.proving.terms.term import Term, polynomial
+from passes.proving.terms.term import Sum, Term, polynomial
 from passes.reports.proof import Stated
 
 #: The largest size below which, and the least above which, a proof is worth stating.
@@ -63,26 +63,24 @@ def _above(condition: Term) -> Mapping[Unknown, int]:
         value, by = map(polynomial, sizes[0][0].args)
         if [*by] == [()]:  # a quotient is that large from a multiple of the divisor on
             parts = {**value, (): value.get((), 0) + parts.get((), 0) * by[()]}
-            sizes = [mono for mono in parts if mono]
-    if len(sizes) != 1 or len(sizes[0]) != 1 or sizes[0][0].op != "dim" or parts[sizes[0]] != 1:
-        return {}
-    last = -parts.get((), 0) - 1
-    return {("dim", sizes[0][0].data): last} if last >= _LARGE else {}
+    names, factor, number = _compared(parts)
+    is_large = len(names) == factor == 1 and -number > _LARGE
+    return {names[0]: -number - 1} if is_large else {}
 
 
 def _below(condition: Term) -> Mapping[Unknown, int]:
     """The least sizes at which a condition does not hold, if it holds up to small ones."""
-    sizes, factor, number = _compared(condition)
+    parts = polynomial(condition.args[0]) if condition.op in ("ge0", "eq0") else {}
+    sizes, factor, number = _compared(parts)
     last = -number * factor
     # a product is 0 where one of its factors is
     small = 0 <= last <= (_SMALL if len(sizes) == 1 else 0)
     return dict.fromkeys(sizes, last + 1) if small and (factor, condition.op) != (1, "ge0") else {}
 
 
-def _compared(condition: Term) -> tuple[list[Unknown], int, int]:
-    """The sizes whose product, times 1 or -1, is compared, this factor, and the number that is
-    added; no sizes where something else is."""
-    parts = polynomial(condition.args[0]) if condition.op in ("ge0", "eq0") else {}
+def _compared(parts: Sum) -> tuple[list[Unknown], int, int]:
+    """The sizes whose product, times 1 or -1, is compared with 0, this factor, and the number that
+    is added; no sizes where something else is."""
     products = [mono for mono in parts if mono]
     if len(products) != 1 or any(one.op != "dim" for one in products[0]):
         return [], 0, 0

@@ -31,23 +31,14 @@ EXACT_OPERATORS = {
     for op, function in NUMPY.items()
     if op in COMPARISONS or TRAITS[op].folds is Folds.FLOATS
 }
-#: Every value of the first type is one of the second.
+#: The types of which a type has every value.
 LOSSLESS = {
-    ("float8_e4m3fn", "float32"),
-    ("float8_e4m3fnuz", "float32"),
-    ("float8_e5m2fnuz", "float32"),
-    ("int4", "int8"),
-    ("uint4", "uint8"),
-    ("float16", "float32"),
-    ("bfloat16", "float32"),
-    ("float32", "float64"),
-    ("float16", "float64"),
-    ("int32", "float64"),
-    ("int32", "int64"),
-    ("int8", "int32"),
-    ("uint8", "int32"),
-    ("int16", "int32"),
-    ("uint16", "int32"),
+    "float32": {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float16", "bfloat16"},
+    "float64": {"float16", "float32", "int32"},
+    "int8": {"int4"},
+    "uint8": {"uint4"},
+    "int32": {"int8", "uint8", "int16", "uint16"},
+    "int64": {"int32"},
 }
 
 #: Attributes that are 0 or 1; of other numbers, executors differ.

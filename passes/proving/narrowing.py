@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, product
+from itertools import chain, combinations, product, takewhile
 from time import monotonic
 
 from passes.choices import PROOF_BUDGET, Executors, ProofScope
@@ -140,10 +140,9 @@ def _at_stated_sizes(pair: Pair, found: Attempt, end: float) -> Proof | None:
     for names in chain(combinations(free, 1), combinations(free, 2)):
         if monotonic() > end:
             break
-        if proofs.at(dict.fromkeys(names, _TRIED)).proof.is_proven:
-            widest = proofs.widest(names)
-            if widest is not None:
-                return widest
+        helps = proofs.at(dict.fromkeys(names, _TRIED)).proof.is_proven
+        if helps and (widest := proofs.widest(names)) is not None:
+            return widest
     return None
 
 
@@ -165,16 +164,12 @@ class _Proofs:
     def widest(self, names: Sequence[Unknown]) -> Proof | None:
         """The proof for the widest range of these that is found; only one of sizes may begin at
         1."""
-        widest = None
         for begin in range(1 + all(kind == "dim" for kind, _ in names)):
-            for last in _LAST:
-                wider = self.within(dict.fromkeys(names, range(begin, last + 1)))
-                if wider is None:
-                    break
-                widest = wider
-            if widest is not None:
-                break
-        return widest
+            ranges = (dict.fromkeys(names, range(begin, last + 1)) for last in _LAST)
+            wider = [*takewhile(lambda one: one is not None, map(self.within, ranges))]
+            if wider:
+                return wider[-1]
+        return None
 
     def within(self, ranges: Mapping[Unknown, range]) -> Proof | None:
         """The proof for all values in these ranges; None if one of them is not proven, or the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from onnx import ValueInfoProto
@@ -19,6 +20,7 @@ from passes.proving.nodes import dtype_name
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, Unranked, constant, parameter
+from passes.proving.terms.constants import digest
 from passes.proving.terms.term import Term
 from passes.reports.proof import Proof, Verdict
 from passes.types import signature
@@ -50,7 +52,8 @@ class Pair:
         except BadModel as error:
             raise NoPair("not-provable", "model", str(error)) from error
         differs = signature.difference(before.proto, after.proto)
-        if differs is None and _defaults(before) != _defaults(after):
+        values = [{n: digest(one) for n, one in defaults(side).items()} for side in (before, after)]
+        if differs is None and values[0] != values[1]:
             differs = "the defaults of inputs differ"
         if differs is not None:
             raise NoPair("unproven", "signature", differs)
@@ -107,11 +110,11 @@ class NoPair(PassesError):
         self.proof = Proof(verdict, code, detail)
 
 
-def _defaults(model: Model) -> dict[str, bytes]:
-    """The values of inputs that a caller need not feed."""
+def defaults(model: Model) -> dict[str, np.ndarray[Any, Any]]:
+    """The values of the inputs that a caller need not feed."""
     names = {value.name for value in signature.defaults(model.proto)}
     tensors = [one for one in model.proto.graph.initializer if one.name in names]
-    return {one.name: model.read(one).tobytes() for one in tensors}
+    return {one.name: model.read(one) for one in tensors}
 
 
 def _parameter(algebra: Algebra, value: ValueInfoProto, fixed: Numbers) -> Array:

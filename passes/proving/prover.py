@@ -153,7 +153,6 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     """The attempt in one manner, until the `end` of the budget."""
     algebra, promises = guide.algebra, pair.promises
     manner = algebra.manner
-    algebra.terms.end = end
     pending: list[Decisions] = [()]
     promised: Decisions = ()
     assumed = {REGROUPED} if manner.regrouped else set[str]()
@@ -163,6 +162,7 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     while pending:
         decisions = pending.pop()
         paths += 1
+        algebra.terms.end = end  # also after a path that fails, of which formulas are written
         if paths > _MOST_PATHS:
             many = Proof("not-provable", "budget", f"more than {paths - 1} cases", paths=paths)
             return first or Attempt(many, Clues(decisions))

@@ -33,9 +33,9 @@ def test_proven(tmp_path: Path) -> None:
 
 def test_proven_at_sizes(tmp_path: Path) -> None:
     report = tmp_path / "proof.json"
-    done = CliRunner().invoke(app, ["prove", *sides("raise/sequence"), "--json", str(report)])
+    done = CliRunner().invoke(app, ["prove", *sides("raise/while_steps"), "--json", str(report)])
     assert done.exit_code == 0
-    assert "proven for T in 1..3\n" in done.output
+    assert "proven at sizes " in done.output
     proof = json.loads(report.read_text())
     assert proof["scope"]["method"] == "terms"
     assert proof["scope"]["draws"][0]["shapes"]
@@ -56,10 +56,9 @@ def test_not_proven() -> None:
 
 
 def test_not_modelled() -> None:
-    done = CliRunner().invoke(app, ["prove", *sides("dissolve-map/entered")])
+    done = CliRunner().invoke(app, ["prove", *sides("simplify/random_stays")])
     assert done.exit_code == 3
-    assert "not-provable: " in done.output
-    assert "at drawn sizes: element: " in done.output
+    assert "not-provable: random: " in done.output
 
 
 def test_disproven(tmp_path: Path) -> None:
@@ -111,16 +110,16 @@ def test_an_outcome_that_is_proven(tmp_path: Path) -> None:
 
 
 def test_an_outcome_is_written_only_if_it_is_proven_as_far_as_required(tmp_path: Path) -> None:
-    before, _ = sides("raise/sequence")
+    before, _ = sides("raise/checked_state")
     out = tmp_path / "out.onnx"
     written = ["raise", before, "-o", str(out)]
     done = rewrites(*written, "--require-proof", "all")
     assert done.exit_code == 3
-    assert "the outcome is only proven for T in 1..3" in done.output
+    assert "the outcome is only proven for K >= 2" in done.output
     assert not out.exists()
     done = rewrites(*written, "--require-proof", "sizes")
     assert done.exit_code == 0
-    assert "; proven for T in 1..3" in done.output.splitlines()[0]
+    assert "; proven for K >= 2" in done.output.splitlines()[0]
     assert out.exists()
 
 
@@ -143,7 +142,7 @@ def test_an_outcome_that_is_not_proven_is_written_unless_a_proof_is_required(
 
 
 def test_a_build_counts_proofs(tmp_path: Path) -> None:
-    models = [sides(name)[0] for name in ("raise/backwards", "raise/sequence")]
+    models = [sides(name)[0] for name in ("raise/backwards", "raise/checked_state")]
     summary = tmp_path / "summary.md"
     done = rewrites(
         "raise", *models, "--out-dir", str(tmp_path), "--prove", "--markdown", str(summary)

@@ -263,6 +263,14 @@ def test_sizes_that_floats_decide_are_not_provable() -> None:
     assert (found.verdict, found.code) == ("not-provable", "decision")
 
 
+def test_parts_of_given_sizes_are_not_provable_without_their_axis() -> None:
+    text = """(float[4,3] x) => (float[3] y) { n = Constant <value_int = @> ()
+        s = SplitToSequence <keepdims = 0> (x, n) z = ConcatFromSequence <axis = 0> (s)
+        e = Constant <value_int = 0> () y = Gather (z, e) }"""
+    found = proof(text.replace("@", "1"), text.replace("@", "2"))  # onnxruntime removes the axis
+    assert (found.verdict, found.code) == ("not-provable", "operator")
+
+
 def test_a_sentence_has_the_first_sizes_and_the_lines_after_it_all() -> None:
     few = Scope("terms", (Draw((("x", (2, 2)),)), Draw((("x", (0, 2)),))))
     found = Proof("proven", paths=2, scope=few)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
+from typing import Any
 
 import onnx.parser
 import pytest
 
 from passes.ir.model import Model
+from passes.proving import prover
 from passes.proving.certificates.certificate import Certificate
-from passes.proving.certificates.guide import DoesNotHold
+from passes.proving.certificates.guide import DoesNotHold, Guide
 from passes.proving.narrowing import Executing, prove
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.reports.proof import Proof, Stated
@@ -52,6 +55,29 @@ def test_where_no_size_is_free_a_proof_is_one_for_all_inputs() -> None:
     found = proof(changed(ROWS, {"[T]": "[3]"}), changed(OTHER_ROWS, {"[T]": "[3]"}))
     assert found.sentence() == "proven for all inputs"
     assert (found.kind, found.scope.method) == ("all", "symbolic")
+
+
+def test_the_budget_holds_after_a_case_whose_sizes_are_excluded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[float] = []
+    path = prover._path
+
+    def noted(guide: Guide, *others: Any) -> bool:
+        ends.append(guide.algebra.terms.end)
+        return path(guide, *others)
+
+    monkeypatch.setattr(prover, "_path", noted)
+    twice = """(float[T] x) => (float[U] y) {
+        n = Neg (x) xx = Concat <axis = 0> (x, x) t = Size (x)
+        most = Constant <value_int = 1000> () is_less = Less (t, most)
+        y = If (is_less) <
+            then_branch = g1 () => (float[V] a) { a = Identity (n) },
+            else_branch = g2 () => (float[V] b) { b = Identity (xx) }> }"""
+    found = proof(changed(ROWS, {"float[T] y": "float[U] y"}), twice)
+    assert found.sentence() == "proven for T in 0..999"
+    assert len(ends) > 2
+    assert all(map(math.isfinite, ends))
 
 
 def test_sizes_that_are_free_are_named() -> None:

@@ -82,6 +82,7 @@ def lengths() -> Iterator[Entry]:
     for opset in (10, 11, 24):
         yield opset, "v, i = TopK (x, k)", {"x": X3, "k": ints(4)}
         yield opset, "v, i = TopK (x, k)", {"x": X3, "k": ints(-1)}
+        yield opset, "v, i = TopK (x, k)", {"x": draw(0, 3), "k": ints(4)}
     for opset in (13, 18):
         for parts in ((1, 2), (1, 1, 2), (5, -1)):
             yield opset, "a, b = Split (x, s)", {"x": draw(4), "s": ints(*parts)}

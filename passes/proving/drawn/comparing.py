@@ -25,6 +25,7 @@ from passes.proving.drawn.symbols import (
     numbers,
     wrap,
 )
+from passes.proving.pair import defaults
 from passes.proving.terms.algebra import Contradiction
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import OutOfTime, Term
@@ -74,8 +75,7 @@ class Found:
     assumed of what the new model alone runs over nothing."""
 
     terms: TermTable
-    draws: list[Draw] = field(default_factory=list)
-    feeds: list[Feeds] = field(default_factory=list)
+    draws: dict[Draw, Feeds] = field(default_factory=dict)
     differing: dict[str, list[tuple[Term, Term]]] = field(default_factory=dict)
     elements: int = 0
     runs: int = 0
@@ -97,6 +97,7 @@ class PairAtSizes:
         self.sides = [evaluator_of(model, self._terms) for model in self._models]
         self.wanted: frozenset[str] = frozenset()
         self.found = Found(self._terms)
+        self._defaults = defaults(before)
         self._guessed = False
 
     def run(self) -> Found:
@@ -145,7 +146,7 @@ class PairAtSizes:
         values = signature.feedable(self._models[0].proto)
         declared = {one.name: sizes_of(one) for one in values if dims_of(one.type) is not None}
         ranks = {name: len(dims) for name, dims in declared.items()}
-        fixed = {name: one.shape for name, one in self._defaults().items()}
+        fixed = {name: one.shape for name, one in self._defaults.items()}
         drawn = []
         for draw in self.found.draws:
             shapes, sizes = {**dict(draw.shapes), **fixed}, dict[Unknown, int]()
@@ -179,8 +180,11 @@ class PairAtSizes:
             return True
         runs, self._guessed = self.found.runs, False
         pending: list[dict[Term, bool]] = [{}]
-        for _ in range(_MOST_PATHS):
-            decided = pending.pop()
+        paths = 0
+        while pending:
+            decided, paths = pending.pop(), paths + 1
+            if paths > _MOST_PATHS:
+                raise NotProvable("budget", f"more than {_MOST_PATHS} paths")
             try:
                 self._terms.decide(decided)
                 self._compare(self.fed(feeds))
@@ -195,14 +199,9 @@ class PairAtSizes:
                 return False
             except Unequal as error:
                 raise Unequal(error.code, f"{error.detail}; at {draw}") from error
-            if not pending:
-                break
-        else:
-            raise NotProvable("budget", f"more than {_MOST_PATHS} paths")
         if self.found.runs == runs:
             return False
-        self.found.draws.append(draw)
-        self.found.feeds.append(feeds)
+        self.found.draws[draw] = feeds
         self.found.is_guessed |= self._guessed
         return True
 
@@ -271,22 +270,15 @@ class PairAtSizes:
             tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
             tuple(
                 (name, tuple(one.reshape(-1).tolist()))
-                for name, one in (*self._defaults().items(), *feeds.items())
+                for name, one in (*self._defaults.items(), *feeds.items())
                 if name in self.wanted and isinstance(one, np.ndarray)
             ),
         )
 
     def fed(self, feeds: Feeds) -> dict[str, Value]:
         """The inputs as terms, those that are wanted as they are."""
-        given = {**self._defaults(), **feeds}
+        given = {**self._defaults, **feeds}
         return {name: self._input(name, value, ()) for name, value in given.items()}
-
-    def _defaults(self) -> dict[str, Array]:
-        """The values of the inputs that a caller need not feed."""
-        model = self._models[0]
-        free = {value.name for value in signature.defaults(model.proto)}
-        tensors = [one for one in model.proto.graph.initializer if one.name in free]
-        return {one.name: model.read(one) for one in tensors}
 
     def _input(self, name: str, value: Value, place: tuple[int, ...]) -> Value:
         if isinstance(value, list):
@@ -360,27 +352,26 @@ def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) ->
 
 def negated(feeds: Feeds, names: frozenset[str]) -> Feeds:
     """Inputs with the other sign in the whole numbers of these names."""
-    return {
-        name: np.asarray(np.negative(value))
-        if name in names and isinstance(value, np.ndarray) and value.dtype.kind == "i"
-        else value
-        for name, value in feeds.items()
-    }
+    signed = _whole(feeds, names, "i").items()
+    return {**feeds, **{name: np.asarray(np.negative(one)) for name, one in signed}}
 
 
 def _counted(feeds: Feeds, names: frozenset[str], turn: int) -> Feeds:
     """Inputs with 0 to 3 for each single whole number of these names, another one each turn."""
-    single = [
-        name
-        for name, value in feeds.items()
-        if name in names
-        and isinstance(value, np.ndarray)
-        and value.dtype.kind in "iu"
-        and value.size == 1
-    ]
+    single = [one for one in _whole(feeds, names, "iu").items() if one[1].size == 1]
     return {
         **feeds,
-        **{name: np.full_like(feeds[name], (turn + n) % 4) for n, name in enumerate(single)},
+        **{name: np.full_like(one, (turn + n) % 4) for n, (name, one) in enumerate(single)},
+    }
+
+
+def _whole(feeds: Feeds, names: frozenset[str], kinds: str) -> dict[str, Array]:
+    """The inputs of these names whose elements are whole numbers, of these kinds of numpy."""
+    named = {name: one for name, one in feeds.items() if name in names}
+    return {
+        name: one
+        for name, one in named.items()
+        if isinstance(one, np.ndarray) and one.dtype.kind in kinds
     }
 
 

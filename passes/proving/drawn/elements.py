@@ -74,18 +74,16 @@ class Element:
 def product(algebra: Algebra, left: Array, right: Array, dtype: str, within: str = "") -> Array:
     """The product of matrices of terms: a term for each row and column, their elements in turn.
     Axes of vectors stay, with size 1."""
-    a, b = np.atleast_2d(left), right if right.ndim > 1 else right[:, np.newaxis]
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    count = int(np.prod(batch))
-    rows = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(count, *a.shape[-2:])
-    columns = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(count, *b.shape[-2:])
-    made = [
-        algebra.elementwise("Dot", (), dtype, np.stack([row, column], 1).flat, within)
-        for one, other in zip(rows, columns, strict=True)
-        for row in one
-        for column in other.T
-    ]
-    return np.array(made, object).reshape(*batch, a.shape[-2], b.shape[-1])
+
+    def dot(row: Array, column: Array) -> Term:
+        return algebra.elementwise("Dot", (), dtype, np.stack([row, column], 1).flat, within)
+
+    rows, columns = np.atleast_2d(left), right if right.ndim > 1 else right[:, np.newaxis]
+    every = np.vectorize(dot, otypes=[object], signature="(k),(k)->()")
+    made: Array = every(
+        rows[..., np.newaxis, :], np.swapaxes(columns, -1, -2)[..., np.newaxis, :, :]
+    )
+    return made
 
 
 def _method(op: str, *, swapped: bool = False) -> Callable[..., Element]:
@@ -97,17 +95,10 @@ def _method(op: str, *, swapped: bool = False) -> Callable[..., Element]:
 for _name, _op in {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div"}.items():
     setattr(Element, f"__{_name}__", _method(_op))
     setattr(Element, f"__r{_name}__", _method(_op, swapped=True))
-for _name, _op in {
-    "__neg__": "Neg",
-    "__abs__": "Abs",
-    "exp": "Exp",
-    "log": "Log",
-    "tanh": "Tanh",
-    "sqrt": "Sqrt",
-    "sin": "Sin",
-    "cos": "Cos",
-}.items():
-    setattr(Element, _name, _method(_op))
+for _op in ("Neg", "Abs"):
+    setattr(Element, f"__{_op.lower()}__", _method(_op))
+for _op in ("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos"):
+    setattr(Element, _op.lower(), _method(_op))
 
 
 def elements(terms: TermTable, kernel: str, array: Array) -> Array:

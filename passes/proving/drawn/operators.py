@@ -84,11 +84,21 @@ def kernels(terms: TermTable) -> Callable[[NodeProto, Evaluator], Kernel]:
             return _handing_on(terms, plain, ())
         if op == "Scan" and evaluator.versions.get("", 9) < 9:
             return _handing_on(terms, plain, (0,))  # the lengths
+        if (
+            op == "SplitToSequence"
+            and len(node.input) > 1
+            and not _call(node, evaluator).get("keepdims")
+        ):
+            raise NotProvable("operator", "executors differ in parts without their axis")
         if op in _HANDS_ON:
             return _handing_on(terms, plain, _HANDS_ON[op])
         return Operator(terms, node, evaluator, plain)
 
     return find
+
+
+def _call(node: NodeProto, evaluator: Evaluator) -> KernelCall:
+    return KernelCall(node, evaluator.versions.get(called_key(node)[0], 1))
 
 
 def _handing_on(terms: TermTable, plain: Kernel, known: Sequence[int]) -> Kernel:
@@ -129,7 +139,7 @@ class Operator:
         self.terms, self.node, self.evaluator, self.plain = terms, node, evaluator, plain
         self.domain, _, _ = called_key(node)
         self.op, self.is_random = op_of(node), op_of(node) in RANDOM
-        self.call = KernelCall(node, evaluator.versions.get(self.domain, 1))
+        self.call = _call(node, evaluator)
         named = sorted(self.call.attributes.items())
         self.attributes: Hashable = tuple((name, repr(value)) for name, value in named)
 
@@ -222,8 +232,8 @@ class Operator:
             return [self._elementwise(run, ids)]
         if self.op == "MatMul":
             left, right = (each(one, self.terms.all.__getitem__) for one in ids)
-            made = [product(self.terms.algebra, left, right, name_of(dtype))]
-            return [each(one, lambda term: term.uid) for one in made]
+            terms = product(self.terms.algebra, left, right, name_of(dtype))
+            return [each(terms, lambda term: term.uid)]
         if self.op in _REDUCES or self.op in _BY_ROWS:
             made = self._by_rows(ids[0], run.fed, name_of(dtype))
         if made is None and not self.is_random:

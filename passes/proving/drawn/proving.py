@@ -3,7 +3,7 @@ rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from time import monotonic
@@ -23,7 +23,6 @@ from passes.proving.terms.term import difference, subterms
 from passes.reports.proof import Proof, Scope
 from passes.verify.compare.tolerance import absolute_errors
 from passes.verify.executor import Ended
-from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.requirements import Inputs, Limits, Models, Requirements
@@ -40,63 +39,53 @@ def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
     The `budget` is in seconds.
     """
     end = monotonic() + budget
-    keep = pair.promises.keeping(pair.before)
     try:
-        compared = PairAtSizes(pair.before, pair.after, end, keep)
+        compared = PairAtSizes(pair.before, pair.after, end, pair.promises.keeping(pair.before))
         found = compared.run()
+        decisions = MOST_DECISIONS if found.is_cut else 0
+        stated = compared.covered()
+        scope = Scope(
+            "terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ()
+        )
+        assumed = *AT_SIZES, *sorted(found.over_nothing)
+        same = Proof("proven", assumed=assumed, paths=found.runs, scope=scope)
+        if not found.differing:
+            return same
+        proof = _regrouped(pair, found, same, end)
     except Unequal as error:
         return Proof("unproven", error.code, error.detail)
     except NotProvable as error:
         return Proof("not-provable", error.code, error.detail)
-    decisions = MOST_DECISIONS if found.is_cut else 0
-    stated = compared.covered()
-    scope = Scope("terms", tuple(found.draws), decisions, static=stated == (), stated=stated or ())
-    if not found.differing:
-        return Proof("proven", assumed=_assumed(found), paths=found.runs, scope=scope)
-    proof = _regrouped(pair, found, scope, end, keep)
-    if proof.is_proven:
-        return proof
-    return _over_reals(pair, found, scope, proof, end)
+    return proof if proof.is_proven else _over_reals(pair, found, same, proof, end)
 
 
-def _assumed(found: Found) -> tuple[str, ...]:
-    return (*AT_SIZES, *sorted(found.over_nothing))
-
-
-def _regrouped(
-    pair: Pair,
-    found: Found,
-    scope: Scope,
-    end: float,
-    keep: Callable[[Case], bool] | None,
-) -> Proof:
-    """The proof up to the order of sums, which executed cases must not contradict."""
+def _regrouped(pair: Pair, found: Found, same: Proof, end: float) -> Proof:
+    """The proof up to the order of sums, which executed cases must not contradict, where all but
+    the elements is the `same`. Raises NotProvable if the time is used up."""
     field = Field(found.terms, end)
-    try:
-        unlike = field.differing([*chain(*found.differing.values())])
-    except NotProvable as error:
-        return Proof("not-provable", error.code, error.detail)
+    unlike = field.differing([*chain(*found.differing.values())])
     if unlike is not None:
         one, other, _ = difference(*unlike)
         return Proof("unproven", "element", f"{one} before, {other} after")
     before = pair.before
+    accept = pair.promises.keeping(before)
     executed = verify(
         Models(before.proto, pair.after.proto, before.base_dir, pair.after.base_dir),
         Requirements(
             [ReferenceExecutor(keep=2)],
             exact=False,
-            inputs=Inputs(0, model_hints(before), accept=keep, most=_EXECUTED),
+            inputs=Inputs(0, model_hints(before), accept=accept, most=_EXECUTED),
             limits=Limits(max(end - monotonic(), 0.0)),
         ),
     )
     cases = sum(tally["compared"] for tally in executed.tallies.values())
     if executed.verdict != "verified" or not cases:
         return Proof("unproven", "executed", executed.reason or executed.verdict)
-    scope = replace(scope, method="field", bits=field.bits(found.elements), executed=cases)
-    return Proof("proven", assumed=(*_assumed(found), REORDERED), paths=found.runs, scope=scope)
+    scope = replace(same.scope, method="field", bits=field.bits(found.elements), executed=cases)
+    return replace(same, assumed=(*same.assumed, REORDERED), scope=scope)
 
 
-def _over_reals(pair: Pair, found: Found, scope: Scope, narrower: Proof, end: float) -> Proof:
+def _over_reals(pair: Pair, found: Found, same: Proof, narrower: Proof, end: float) -> Proof:
     """The proof up to rounding, with a bound for each output, which no executed case may exceed; if
     there is no identity, the `narrower` one."""
     ranges = pair.promises.ranges
@@ -123,39 +112,38 @@ def _over_reals(pair: Pair, found: Found, scope: Scope, narrower: Proof, end: fl
         if exceeding:
             return Proof("unproven", "executed", exceeding)
         scope = replace(
-            scope,
+            same.scope,
             method="reals",
             bits=reals.bits(found.elements),
-            executed=len(found.feeds),
+            executed=len(found.draws),
             bounds=tuple(bounds.items()),
             ranges=tuple((name, *ends) for name, ends in ranges.items()),
         )
-        return Proof("proven", assumed=(*_assumed(found), *ROUNDED), paths=found.runs, scope=scope)
+        return replace(same, assumed=(*same.assumed, *ROUNDED), scope=scope)
     return narrower
 
 
 def _exceeding(pair: Pair, found: Found, bounds: Mapping[str, float]) -> str:
     """An output that differs by more than its bound for some inputs within the ranges; empty if
     none does."""
-    executor, source = ReferenceExecutor(keep=2), np.random.default_rng(0)
-    for feeds in found.feeds:
-        fed = {
-            name: source.uniform(*pair.promises.ranges.get(name, USUAL), one.shape).astype(
-                one.dtype
-            )
-            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype))
-            else one
-            for name, one in feeds.items()
-        }
+    executor, source, ranges = (
+        ReferenceExecutor(keep=2),
+        np.random.default_rng(0),
+        pair.promises.ranges,
+    )
+    for feeds in found.draws.values():
+        fed = dict(feeds)
+        for name, one in feeds.items():
+            if isinstance(one, np.ndarray) and is_number(name_of(one.dtype)):
+                drawn = source.uniform(*ranges.get(name, USUAL), one.shape)
+                fed[name] = drawn.astype(one.dtype)
         try:
-            before, after = (
-                executor.run(one.proto, fed, base_dir=one.base_dir)
-                for one in (pair.before, pair.after)
-            )
+            before = executor.run(pair.before.proto, fed, base_dir=pair.before.base_dir).outputs
+            after = executor.run(pair.after.proto, fed, base_dir=pair.after.base_dir).outputs
         except Ended:
             continue
         for name, bound in bounds.items():
-            one, other = before.outputs[name], after.outputs[name]
+            one, other = before[name], after[name]
             if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
                 error = absolute_errors(one, other).max(initial=0.0)
                 if error > bound:

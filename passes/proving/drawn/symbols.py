@@ -46,7 +46,9 @@ class TermTable:
         self.all = self.algebra.terms.all
         assert self.algebra.terms.make("fill").uid == FILL
         #: The value of the constant of a number, None of another term.
-        self.value: Callable[[int], Any] = functools.cache(self._value)
+        self.value: Callable[[int], Any] = functools.cache(
+            lambda number: self.algebra.value(self.all[number])
+        )
         self._constants: dict[object, int] = {}
         #: Whether the new model runs, and what operators of the original that may fail read in
         #: this run without failing.
@@ -86,9 +88,6 @@ class TermTable:
         """Return whether a term is a constant."""
         return self.value(number) is not None
 
-    def _value(self, number: int) -> Any:
-        return self.algebra.value(self.all[number])
-
     def lift(self, value: Value) -> Any:
         """A value with the numbers of terms in place of elements; the kernels' fill resolved."""
         if isinstance(value, list):
@@ -120,10 +119,7 @@ class TermTable:
         flat = [otherwise if one is None else one for one in found]
         if any(one is None for one in flat):
             return None
-        result = np.empty(len(flat), element_dtype(array.dtype))
-        for place, one in enumerate(flat):
-            result[place] = one
-        return result.reshape(array.shape)
+        return np.array(flat, element_dtype(array.dtype)).reshape(array.shape)
 
     def concrete(self, value: Value) -> Any:
         """The elements of an array; None for none.
@@ -141,8 +137,8 @@ class TermTable:
         known = self.known(array)
         if known is not None:
             return known
-        open_ = [one for one in numbers(array).reshape(-1).tolist() if not self.is_constant(one)]
-        terms = [self.all[one] for one in open_]
+        ids = numbers(array).reshape(-1).tolist()
+        terms = [self.all[one] for one in ids if not self.is_constant(one)]
         inputs = {one.parts[1:] for one in subterms(*terms) if one.op == "elem"}
         wanted = frozenset(name for name, dtype in inputs if not is_number(dtype))
         if wanted:

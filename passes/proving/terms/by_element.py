@@ -170,7 +170,9 @@ class ByElement(Extremes):
             inner = first.data
             if first.op == "ew" and isinstance(inner, tuple) and inner[0] == "Cast":
                 unsaturated = dtype == "float8_e5m2" and attributes[1] == (("saturate", 0),)
-                lossless = (dtype, source) in LOSSLESS or (unsaturated and source == "float32")
+                lossless = dtype in LOSSLESS.get(source, ()) or (
+                    unsaturated and source == "float32"
+                )
                 lossless |= dtype == BOOL and source not in _WITHOUT_FALSE
                 if inner[1][0] == dtype and lossless:
                     return first.args[0]

@@ -36,13 +36,13 @@ def constant_of_shape(call: KernelCall, sizes: Array) -> Any:
 
 @implements("TopK", since=10)
 def top_k(call: KernelCall, x: Array, k: Array) -> Any:
-    """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]).
+    """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]), or one above the size.
 
     The document leaves NaN open: it comes first, among the smallest as among the largest, as in
     Min and Max; onnx's kernel puts it after the smallest.
     """
-    if int(k.reshape(()).item()) < 0:
-        raise ValueError(f"k is {k.item()}")
+    if not 0 <= int(k.reshape(()).item()) <= x.shape[call.get("axis", -1)]:
+        raise ValueError(f"k is {k.item()} of sizes {x.shape}")
     if call.get("largest", 1) or not is_float(x.dtype) or not np.isnan(x).any():
         return call.onnx(x, k)
     values, indices = call.onnx(-x, k, largest=1)
