@@ -52,7 +52,7 @@ def counting(loop: Loop) -> Counting:
     walk = _walk(form, part.body_outputs)
     body = GraphProto(
         node=[form.body.node[place] for place in sorted(walk.nodes)],
-        input=form.body.input,
+        input=[one for one in form.body.input if one.name in walk.names],
         initializer=[one for one in form.body.initializer if one.name in walk.names],
     )
     pairs = zip(part.carried, initial, strict=True)
