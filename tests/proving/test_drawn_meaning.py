@@ -28,7 +28,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "Abs": np.abs,
     "Add": lambda a, b: a + b,
     "Cos": np.cos,
-    "Div": lambda a, b: a / b if a.dtype.kind == "f" else np.trunc(a / b),
+    "Div": lambda a, b: a / b if isinstance(a, np.floating) else np.trunc(a / b),
     "Dot": lambda *row: sum(a * b for a, b in zip(row[::2], row[1::2], strict=True)),
     "Equal": np.equal,
     "Exp": np.exp,
