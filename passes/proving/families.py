@@ -58,6 +58,11 @@ def commutes(op: str, dtype: str) -> bool:
     return op in _COMMUTE or (op in ("Max", "Min") and "float" not in dtype)
 
 
+def is_number(dtype: str) -> bool:
+    """Return whether elements are floats, which are free in every proof."""
+    return "float" in dtype or "complex" in dtype
+
+
 def cast_attributes(dtype: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
     """The attributes that matter to a Cast to this dtype."""
     return tuple(

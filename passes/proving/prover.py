@@ -17,7 +17,7 @@ from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
-from passes.proving.assumptions import ALWAYS, DISTRIBUTED, REGROUPED
+from passes.proving.assumptions import ALWAYS, REGROUPED
 from passes.proving.certificates.guide import Choices, DoesNotHold, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
@@ -26,7 +26,6 @@ from passes.proving.nodes import versions
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
-    OF_MODELS,
     Fails,
     Fork,
     SymbolicEvaluator,
@@ -35,6 +34,7 @@ from passes.proving.symbolic_evaluator import (
 from passes.proving.terms.algebra import Algebra, Contradiction, Manner
 from passes.proving.terms.arrays import Array, NotProvable, Unranked
 from passes.proving.terms.conditions import MOST_PARTS
+from passes.proving.terms.field import AtAllSizes
 from passes.proving.terms.term import OutOfTime, Term, difference, formula, subterms
 from passes.reports.proof import Proof, Scope
 from passes.verify.compare.verdicts import Failure
@@ -61,16 +61,6 @@ class Attempt:
     narrower: Proof | None = None
 
 
-#: In which manners a model of recurrent operators is tried, others in the first.
-_MANNERS = (
-    Manner(written_out=False),
-    Manner(written_out=False, regrouped=True),
-    Manner(written_out=False, regrouped=True, distributed=True),
-    Manner(),
-    Manner(regrouped=True),
-)
-#: Why a proof fails in every manner.
-_IN_ANY_MANNER = OF_MODELS | {"input", "operator", "promise", "type"}
 #: What is too large for a proof, but time.
 _TOO_LARGE = {
     RecursionError: "terms are nested too deeply",
@@ -95,28 +85,22 @@ def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -
         DoesNotHold: a choice is not stated, or does not hold.
     """
     end = monotonic() + budget
-    found, last = None, Manner()
-    manners = _MANNERS if _has_cells(pair.before) or _has_cells(pair.after) else (Manner(),)
-    calls = _calls(pair)
-    if calls.symbols:
-        manners = (replace(manners[0], symbols=True), *manners)
+    found: Attempt | None = None
+    has_cells = _has_cells(pair.before) or _has_cells(pair.after)
+    calls, plain = _calls(pair), Manner(written_out=not has_cells)
+    manners = [replace(plain, symbols=True), plain] if calls.symbols else [plain]
     if stated:
         if stated.manner not in manners:
             raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
-        manners = (stated.manner,)
+        manners = [stated.manner]
     for manner in manners:
-        if manner.written_out and found is not None and _both_iterate(found):
-            continue
         algebra = Algebra(manner)
         guide = Guide(algebra, stated.relations if stated else None)
+        guide.field = AtAllSizes(algebra) if has_cells else None
         until = end - budget * _REST if manner.symbols else end
         tried = _guided(guide, pair, until, budget, calls)
-        narrower = (found and found.narrower) or tried.narrower
-        if found is None or tried.proof.is_proven or last.symbols:
-            found = tried
-        found = replace(found, narrower=narrower)
-        last = manner
-        if tried.proof.is_proven or (tried.proof.code in _IN_ANY_MANNER and not manner.symbols):
+        found = replace(tried, narrower=(found and found.narrower) or tried.narrower)
+        if tried.proof.is_proven:
             break
     assert found is not None
     return found
@@ -137,13 +121,6 @@ def _opsets(model: Model) -> list[int]:
     return [one.version for some in imports for one in some if is_onnx_domain(one.domain)]
 
 
-def _both_iterate(found: Attempt) -> bool:
-    """Return whether both sides of what is not shown equal read a recurrence: to write its
-    iterations out shows no more, and takes the longest."""
-    sides = found.clues.terms[:2] if found.proof.code == "element" else ()
-    return bool(sides) and all(any(one.op == "rec" for one in subterms(side)) for side in sides)
-
-
 def _has_cells(model: Model) -> bool:
     """Return whether a model has recurrent operators, whose documents leave sums open."""
     return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
@@ -155,8 +132,7 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     manner = algebra.manner
     pending: list[Decisions] = [()]
     promised: Decisions = ()
-    assumed = {REGROUPED} if manner.regrouped else set[str]()
-    assumed |= {DISTRIBUTED} if manner.distributed else set()
+    assumed = set[str]()
     paths, answers, excluded, certain = 0, False, Excluded(), set[Term]()
     first: Attempt | None = None  # of those that fail
     while pending:
@@ -201,8 +177,8 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     if promises and not answers and not pair.fixed:
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
-    assumptions = (*ALWAYS, *sorted(assumed))
-    scope = Scope(regrouped=manner.regrouped, static=pair.is_static, stated=excluded.stated())
+    assumptions = (*ALWAYS, *sorted(assumed), *[REGROUPED] * guide.regrouped)
+    scope = Scope(regrouped=guide.regrouped, static=pair.is_static, stated=excluded.stated())
     proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
     if first is not None:
         return replace(first, narrower=proof)
@@ -399,13 +375,11 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
 
 def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
-    algebra = guide.algebra
-    both = left.op == right.op == "poly"
-    if left is right or (both and algebra.eq0(algebra.sub(left, right)) is algebra.true):
-        return left, right, True
     relations = Relations(guide, (left, right))
-    left, right = relations.normal(left, right)
-    return left, right, relations.alike(left, right)
+    if guide.same(left, right) or relations.regrouped(left, right):
+        return left, right, True
+    old, new = relations.normal(left, right)
+    return old, new, relations.alike(old, new) or relations.regrouped(old, new)
 
 
 def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:

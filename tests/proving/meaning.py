@@ -292,7 +292,7 @@ def _held(value: Any) -> Any:
 
 def _by_element(data: Any, values: tuple[Any, ...]) -> Any:
     """An operator on single elements."""
-    op, attributes, dtype = data
+    op, attributes, dtype, *_ = data
     values = tuple(map(_held, values))
     given = {}
     types = [np.asarray(one).dtype for one in values]

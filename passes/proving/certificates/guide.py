@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from passes.errors import NOT_PRODUCED, PassesError
 from passes.proving.terms.algebra import Algebra, Manner
+from passes.proving.terms.field import AtAllSizes
 from passes.proving.terms.term import Term, formula
 
 #: How many characters of a certificate a sentence has at most.
@@ -52,12 +53,21 @@ class Choices:
 
 @dataclass
 class Guide:
-    """Notes the relations of a proof, which are sought, or those that a certificate has
-    `stated`."""
+    """Notes the relations of a proof, which are sought, or those that a certificate has `stated`.
+
+    `field` compares what is no same term, if it is given; `regrouped`: the proof needs that.
+    """
 
     algebra: Algebra
     stated: Sequence[Relation] | None = None
     relations: list[Relation] = field(default_factory=list)
+    field: AtAllSizes | None = None
+    regrouped: bool = False
+
+    def same(self, left: Term, right: Term) -> bool:
+        """Return whether two terms are equal as they are."""
+        algebra, both = self.algebra, left.op == right.op == "poly"
+        return left is right or (both and algebra.equal(left, right) is algebra.true)
 
     def of(self, own: Term, iteration: Term) -> Sequence[Relation | None]:
         """What is stated of a recurrence before an iteration; None alone: it is to be sought."""

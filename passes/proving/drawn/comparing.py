@@ -20,11 +20,11 @@ from passes.proving.drawn.symbols import (
     Fork,
     TermTable,
     Wanted,
-    is_number,
     name_of,
     numbers,
     wrap,
 )
+from passes.proving.families import is_number
 from passes.proving.pair import defaults
 from passes.proving.terms.algebra import Contradiction
 from passes.proving.terms.arrays import NotProvable

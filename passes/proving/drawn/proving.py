@@ -13,12 +13,13 @@ import numpy as np
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.proving.assumptions import AT_SIZES, REORDERED, ROUNDED
 from passes.proving.drawn.comparing import MOST_DECISIONS, Found, PairAtSizes, Unequal
-from passes.proving.drawn.field import Field, operator
 from passes.proving.drawn.reals import Reals
 from passes.proving.drawn.rounding import USUAL, Rounding
-from passes.proving.drawn.symbols import is_number, name_of
+from passes.proving.drawn.symbols import name_of
+from passes.proving.families import is_number
 from passes.proving.pair import Pair
 from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.field import Field, operator
 from passes.proving.terms.term import difference, subterms
 from passes.reports.proof import Proof, Scope
 from passes.verify.compare.tolerance import absolute_errors
@@ -62,7 +63,7 @@ def prove_at_sizes(pair: Pair, budget: float = BUDGET) -> Proof:
 def _regrouped(pair: Pair, found: Found, same: Proof, end: float) -> Proof:
     """The proof up to the order of sums, which executed cases must not contradict, where all but
     the elements is the `same`. Raises NotProvable if the time is used up."""
-    field = Field(found.terms, end)
+    field = Field(found.terms.algebra)
     unlike = field.differing([*chain(*found.differing.values())])
     if unlike is not None:
         one, other, _ = difference(*unlike)
@@ -100,7 +101,7 @@ def _over_reals(pair: Pair, found: Found, same: Proof, narrower: Proof, end: flo
     whole = frozenset(one for one in shared if "float" not in operator(one)[2])
     for atoms in (shared, whole):  # what both compute alike has no error of its own
         try:
-            reals = Reals(found.terms, atoms, end)
+            reals = Reals(found.terms.algebra, atoms)
             if reals.differing(pairs) is not None:
                 continue
             rounding = Rounding(found.terms.algebra, reals, ranges, atoms)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from passes.proving.drawn.field import Field, Residue, operator
-from passes.proving.drawn.symbols import TermTable
+from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.field import Field, Residue, operator
 from passes.proving.terms.term import Term
 
 #: The dtypes of floats that are reals.
@@ -24,8 +24,8 @@ _MOST_FACTORS = 16
 class Reals(Field):
     """The residues of terms over the reals; `atoms` are those that are free, whatever they are."""
 
-    def __init__(self, terms: TermTable, atoms: frozenset[Term], end: float) -> None:
-        super().__init__(terms, end)
+    def __init__(self, algebra: Algebra, atoms: frozenset[Term]) -> None:
+        super().__init__(algebra)
         self._atoms = atoms
 
     def value(self, term: Term) -> int:
@@ -125,7 +125,7 @@ class Reals(Field):
 
     def pow(self, term: Term, args: Sequence[Residue]) -> Residue:
         """A product, if the exponent is a small whole number."""
-        exponent = self._terms.algebra.value(term.args[1])
+        exponent = self._algebra.value(term.args[1])
         if exponent is not None and operator(term)[2] in FLOATS:
             times = float(exponent)
             if times in range(1, _MOST_FACTORS + 1):

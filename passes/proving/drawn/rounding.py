@@ -16,10 +16,10 @@ from itertools import chain
 
 import ml_dtypes
 
-from passes.proving.drawn.field import operator, parts_first
 from passes.proving.drawn.reals import FLOATS, Reals
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import NotProvable
+from passes.proving.terms.field import operator, parts_first
 from passes.proving.terms.term import Term, formula
 
 #: Roundings of a function; executors were measured to have fewer than 6 of float32.

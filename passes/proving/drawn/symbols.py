@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from passes.proving.families import is_number
 from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import Term, formula, subterms
@@ -149,11 +150,6 @@ class TermTable:
         while condition.op in ("and", "or", "not", "ite"):
             condition = condition.args[0]
         raise Fork(condition)
-
-
-def is_number(dtype: str) -> bool:
-    """Return whether elements are floats, which are free in every proof."""
-    return "float" in dtype or "complex" in dtype
 
 
 @functools.cache

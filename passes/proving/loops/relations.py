@@ -25,14 +25,12 @@ class Relations:
     """The relations between the recurrences in some terms, by the facts known now."""
 
     def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
-        self.algebra = algebra = guide.algebra
+        self.algebra = guide.algebra
         self._guide = guide
         sides = [[one for one in subterms(term) if one.op == "rec"] for term in terms]
         self._written_out = not all(sides)
-        whole = (one for side in sides for one in side)
-        each = (algebra.focused(one, n) for one in whole for n in range(len(_dtypes(one))))
-        plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
-        self._others = {one: self._orders(one) for one in plain}
+        self._whole = [one for side in sides for one in side]
+        self._others: dict[Term, list[int]] = {}
         self._found: dict[tuple[Term, ...], tuple[Term, Term] | None] = {}
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
@@ -42,6 +40,10 @@ class Relations:
 
     def normal(self, *terms: Term) -> tuple[Term, ...]:
         """Terms that read the loop of the smallest steps wherever they can."""
+        focused = self.algebra.focused
+        each = (focused(one, n) for one in self._whole for n in range(len(_dtypes(one))))
+        plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
+        self._others = {one: self._orders(one) for one in plain}
         self.algebra.related = self._read_from
         try:
             return tuple(self.algebra.subst(one, {}, whole=True) for one in terms)
@@ -184,7 +186,7 @@ class Relations:
             for number, order in enumerate(orders):
                 begin = algebra.whole(number)
                 may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
-                if may_be and self._same(algebra.state(other, begin, at), initial):
+                if may_be and self._guide.same(algebra.state(other, begin, at), initial):
                     yield other, begin
 
     def _over(self, own: Term) -> Iterator[tuple[Term, list[int]]]:
@@ -226,7 +228,7 @@ class Relations:
         large = sum(1 for _ in subterms(first)) + 20
         for number in range(1, MOST_WRITTEN_OUT + 1):
             after = self._after(other, begin, number, at)
-            if self._same(after, first):
+            if self._guide.same(after, first):
                 yield algebra.whole(number)
             elif sum(1 for _ in subterms(after)) <= large:
                 continue
@@ -248,7 +250,7 @@ class Relations:
                 places = [one for one in places if one in stated.states[number : number + 1]]
             for place in places:
                 one = algebra.focused(other, place)
-                if _like(focused, one) and self._same(algebra.state(one, begin, at), initial):
+                if _like(focused, one) and self._guide.same(algebra.state(one, begin, at), initial):
                     found[-1].append((place, one))
         return found
 
@@ -288,12 +290,12 @@ class Relations:
     ) -> bool:
         """Return whether an element is that of a state `stride` iterations later."""
         algebra = self.algebra
-        if self._same(algebra.state(state, algebra.add(here, stride), at), got):
+        if self._guide.same(algebra.state(state, algebra.add(here, stride), at), got):
             return True
         many = algebra.number(stride)
         if many is None or not 0 < many <= MOST_WRITTEN_OUT:
             return False
-        return self._same(self._after(state, here, many, at), got)
+        return self._guide.same(self._after(state, here, many, at), got)
 
     def _after(self, state: Term, here: Term, many: int, at: tuple[Term, ...]) -> Term:
         """A state some iterations after `here`, written out down to the states before `here`."""
@@ -315,18 +317,20 @@ class Relations:
         count = len(function.data) - skipped - states
         return tuple(self.algebra.lift(self.algebra.variable()) for _ in range(count))
 
-    def _same(self, left: Term, right: Term) -> bool:
-        if left is right:
-            return True
-        both = left.op == right.op == "poly"
-        return both and self.algebra.equal(left, right) is self.algebra.true
-
     # terms that are alike
+
+    def regrouped(self, left: Term, right: Term) -> bool:
+        """Return whether two terms are equal up to the order of sums, where that is allowed; a
+        proof needs it unless they are alike."""
+        field = self._guide.field
+        equal = field is not None and field.alike(left, right)
+        self._guide.regrouped |= equal and not self.alike(left, right)
+        return equal
 
     def alike(self, left: Term, right: Term) -> bool:
         """Return whether two terms are shown equal part by part, also where one of them is a
         state, and the other one what its last iteration makes."""
-        if self._same(left, right):
+        if self._guide.same(left, right):
             return True
         if (left, right) not in self._compared:
             self._steps -= 1

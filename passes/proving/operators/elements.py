@@ -134,12 +134,13 @@ def _weighted(call: Application, source: Weighted, dtype: str, shape: Indices) -
     parts = [_element(call, one, dtype, shape) for one in source.parts]
     factors = source.factors[: len(parts)]
     plain, data = set(factors) == {1}, exact((*factors, None)[:2])
-    op = "Add" if plain and algebra.manner.regrouped else "Gemm"
 
     def summed(at: Indices) -> Term:
         args = [one(at) for one in parts]
         if plain and len(args) == 1:
             return args[0]
-        return algebra.elementwise(op, () if op == "Add" else data, dtype, args)
+        if plain:
+            return algebra.elementwise("Add", (), dtype, args, within=call.op)
+        return algebra.elementwise(call.op, data, dtype, args)
 
     return summed

@@ -19,13 +19,10 @@ from passes.proving.terms.term import Term
 @dataclass(frozen=True)
 class Manner:
     """A manner in which a proof reads terms: whether recurrences of a few iterations are
-    `written_out`, whether sums are `regrouped`, as if numbers added up to the same in any order,
-    whether products are `distributed` over differences, and whether floats that both models make
-    alike are `symbols`, as if they were inputs."""
+    `written_out`, and whether floats that both models make alike are `symbols`, as if they were
+    inputs."""
 
     written_out: bool = True
-    regrouped: bool = False
-    distributed: bool = False
     symbols: bool = False
 
 
@@ -95,14 +92,6 @@ class ByElement(Extremes):
     ) -> Term:
         """An operator by element, or `within` the kernel of another operator."""
         args = tuple(args)
-        if op == "Add" and self.manner.regrouped:
-            args = self._addends(dtype, args)
-            if len(args) == 1:
-                return args[0]
-        if self.manner.distributed and op in ("Sub", "Mul", "Neg"):
-            distributed = self._distributed(op, dtype, args)
-            if distributed is not None:
-                return distributed
         folded = self._folded(op, attributes, dtype, args)
         if folded is None and op in ("Less", "LessOrEqual", "Equal"):
             folded = self.compared(op, str(attributes), args)
@@ -114,39 +103,6 @@ class ByElement(Extremes):
             args = tuple(sorted(args, key=lambda one: (one.order, one.uid)))
         data = (op, attributes, dtype, within) if within else (op, attributes, dtype)
         return self.opaque(dtype, "ew", data, args)
-
-    def _distributed(self, op: str, dtype: str, args: tuple[Term, ...]) -> Term | None:
-        """A difference as a sum, and its product as one of products."""
-
-        def made(op: str, *args: Term) -> Term:
-            return self.elementwise(op, (), dtype, args)
-
-        def is_made(op: str, one: Term) -> bool:
-            return bool(one.data == (op, (), dtype))
-
-        (first, *_) = args
-        if op == "Sub":
-            return made("Add", first, made("Neg", args[1]))
-        if op == "Neg" and is_made("Add", first):
-            return made("Add", *(made("Neg", one) for one in first.args))
-        if op == "Neg":
-            return first.args[0] if is_made("Neg", first) else None
-        for one, other in (args, args[::-1]):
-            if is_made("Neg", one):
-                return made("Neg", made("Mul", one.args[0], other))
-            if one.op == "const" and one.parts[-1] == "1.0":
-                return other
-            if is_made("Add", one) and any(is_made("Neg", part) for part in one.args):
-                return made("Add", *(made("Mul", part, other) for part in one.args))
-        return None
-
-    def _addends(self, dtype: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
-        """The numbers that a sum of sums adds up, but for zeros."""
-        found: list[Term] = []
-        for one in args:
-            found += one.args if one.data == ("Add", (), dtype) else (one,)
-        some = [one for one in found if one.op != "const" or self.value(one)]
-        return tuple(some or found[:1])
 
     def _folded(
         self, op: str, attributes: Hashable, dtype: str, args: tuple[Term, ...]

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from passes.proving.drawn.symbols import TermTable, is_number, name_of
-from passes.proving.terms.algebra import BOOL, INT64
+from passes.proving.families import is_number
+from passes.proving.terms.algebra import BOOL, INT64, Algebra
 from passes.proving.terms.arrays import NotProvable
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
@@ -33,6 +33,8 @@ _PRIMES = 111
 #: The bits of a double as a fraction, numerator and denominator.
 _DOUBLE = 2200
 _WITNESSES = 40
+#: A proof for all sizes is wrong with a probability below 2 to the negative of this power.
+LEAST_BITS = 40
 #: Operators that give the largest or the least of any number of operands, in any order, and of
 #: elements, where there is such a reduction: no column tells this.
 _OF_SETS = {"max": "Max", "min": "Min", "and": "And", "or": "Or"}
@@ -67,14 +69,15 @@ class Residue:
 class Field:
     """The residues of terms, for one prime and one draw of inputs."""
 
-    def __init__(self, terms: TermTable, end: float = math.inf) -> None:
-        self._terms, self._end = terms, end
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = algebra
         self._random = random.SystemRandom()
         self._prime = _prime(self._random)
         self._key = self._random.randbytes(32)
         self._known: dict[Term, Residue] = {}
         self._sets: dict[Term, frozenset[_Key]] = {}
         self._hashed: set[bytes] = set()
+        self._compared = 0
 
     def differing(self, pairs: Sequence[tuple[Term, Term]]) -> tuple[Term, Term] | None:
         """The first pair of terms that are not equal up to the order of sums, None if all are.
@@ -83,11 +86,12 @@ class Field:
             NotProvable: the time is used up.
         """
         for number, term in enumerate(parts_first(*chain(*pairs))):
-            if not number % 256 and monotonic() > self._end:
+            if not number % 256 and monotonic() > self._algebra.terms.end:
                 raise NotProvable("budget", "the time is used up")
-            self._known[term] = self._residue(term)
-        keys = {term: residue.key for term, residue in self._known.items()}
-        return next((pair for pair in pairs if keys[pair[0]] != keys[pair[1]]), None)
+            if term not in self._known:
+                self._known[term] = self._residue(term)
+        known = self._known
+        return next(((a, b) for a, b in pairs if known[a].key != known[b].key), None)
 
     def bits(self, elements: int) -> int:
         """The k of a probability below 2^-k that terms are equal here that are not, for this many
@@ -101,14 +105,14 @@ class Field:
         return math.floor(-math.log2(max(compared, 1) * chance))
 
     def _residue(self, term: Term) -> Residue:
-        value = self._terms.algebra.value(term)
+        value = self._algebra.value(term)
         if value is not None:
             return self._constant(value) or self._token((term.op, term.data), [])
         args = [self._known[one] for one in term.args]
         if term.op == "poly":
             factors = [Residue(one % self._prime, abs(one), 0) for one in term.parts]
             return self.total([self.product(pair) for pair in zip(factors, args, strict=True)])
-        if term.op == "mono":
+        if term.op in ("mono", "pair"):
             return self.product(args)
         op, data, dtype = operator(term)
         if op in _OF_SETS:
@@ -127,13 +131,15 @@ class Field:
         if op in ("Div", "Reciprocal") and "float" in dtype:
             inverse = self.inverse(args[-1], dtype)
             return inverse if op == "Reciprocal" else self.product([args[0], inverse])
+        if op == "red" and data[0] in _SUMS:
+            data = "ReduceSum", *data[1:]
         return self._token((op, data, dtype), args)
 
     def _constant(self, value: Any) -> Residue | None:
         """The residues of a number, exactly."""
         if isinstance(value, str) or value.dtype.kind in "bc":
             return None
-        if not is_number(name_of(value.dtype)):
+        if not is_number(value.dtype.name):
             whole = int(value)
             return Residue(whole % self._prime, abs(whole) % self._prime, 0)
         if not math.isfinite(float(value)):
@@ -195,8 +201,39 @@ class Field:
 
     def mean(self, args: Sequence[Residue]) -> Residue:
         """The mean of residues."""
-        inverse = pow(len(args), -1, self._prime) if args else 0
-        return self.product([self.total(args), Residue(inverse, inverse, 0)])
+        total, count = self.total(args), len(args)
+        return self.product([total, self.inverse(Residue(count, count, 0), "")]) if args else total
+
+
+class AtAllSizes(Field):
+    """The residues of terms whose sizes nobody knows, so that no executed case contradicts them.
+
+    Constant factors are symbols, since their products may overflow in one order alone, and 0 times
+    a term is no 0, since the term may be infinite.
+    """
+
+    def alike(self, one: Term, other: Term) -> bool:
+        """Return whether terms are equal up to the order of sums, which is all but certain."""
+        self._compared += 1
+        return self.differing([(one, other)]) is None and self.bits(self._compared) >= LEAST_BITS
+
+    def _constant(self, value: Any) -> Residue | None:
+        exact = super()._constant(value)
+        if exact is None or exact.size < 2 or not is_number(value.dtype.name):
+            return exact
+        made = self._token(("constant", abs(float(value))), [])
+        return self.total([made], (-1,)) if value < 0 else made
+
+    def inverse(self, one: Residue, dtype: str) -> Residue:
+        """One over a residue, a function of it."""
+        return self._token(("Reciprocal", dtype), [one])
+
+    def product(self, args: Sequence[Residue]) -> Residue:
+        """The product of residues, one of which may be 0."""
+        free = [one.key for one in args if one.degree]
+        if free and not all(one.degree or one.size for one in args):
+            return self._token(("zero times", sorted(free)), [])
+        return super().product(args)
 
 
 def operator(term: Term) -> tuple[str, Any, str]:
@@ -215,21 +252,20 @@ def parts_first(*terms: Term) -> list[Term]:
     return sorted(subterms(*terms), key=lambda one: one.uid)
 
 
-#: How residues of operands make that of a result.
+#: The residue of a result by those of its operands.
 _POLYNOMIALS: dict[str, Callable[[Field, Sequence[Residue]], Residue]] = {
-    "Add": Field.total,
+    **dict.fromkeys(("Add", "ReduceSum"), lambda field, args: field.total(args)),
     "Sub": lambda field, args: field.total(args, (1, -1)),
     "Neg": lambda field, args: field.total(args, (-1,)),
-    "Mul": Field.product,
+    **dict.fromkeys(("Mul", "ReduceProd"), lambda field, args: field.product(args)),
     "Dot": lambda field, args: field.total(
         [field.product(args[place : place + 2]) for place in range(0, len(args), 2)]
     ),
-    "ReduceSum": Field.total,
-    "ReduceProd": Field.product,
     "ReduceSumSquare": lambda field, args: field.total([field.product([x, x]) for x in args]),
-    "ReduceMean": Field.mean,
-    "Mean": Field.mean,
+    **dict.fromkeys(("Mean", "ReduceMean"), lambda field, args: field.mean(args)),
 }
+#: Reductions that are sums, of products or of what is reduced.
+_SUMS = frozenset({"dot", "Einsum", "ReduceSum"})
 #: What adds up from 0.
 _FROM_ZERO = frozenset({"ReduceSum", "ReduceSumSquare", "ReduceMean"})
 #: What rounds whole numbers.
