@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx
 from onnx import ModelProto
@@ -25,7 +25,10 @@ from passes.ir.protos import copied
 from passes.ir.scope import walk_model
 from passes.session import Result, Session
 
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_T = TypeVar("_T", bound="DataclassInstance")
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '
 
@@ -98,7 +101,7 @@ def options_of(given: Mapping[str, Any]) -> RuleOptions:
 
 def _read_into(declared: type[_T], given: Mapping[str, Any]) -> _T:
     """The options of a class. Raises what `options_of` raises."""
-    kinds = {option.name: str(option.type) for option in fields(declared)}  # type: ignore[arg-type]
+    kinds = {option.name: str(option.type) for option in fields(declared)}
     read = dict(given)
     for name, value in given.items():
         if name not in kinds:

@@ -70,7 +70,7 @@ class TestOptions:
     )
     def test_what_no_cast_can_have(self, options: dict[str, object], sentence: str) -> None:
         with pytest.raises(ValueError, match=sentence):
-            Cast(**options)  # type: ignore[arg-type]
+            Cast(**options)  # type: ignore[arg-type]  # no option has this value
 
     def test_they_are_those_of_the_schedule(self) -> None:
         asked = Cast(to="float16", keep=["Exp", "main/*"], int32=True, max_error=1e-3)
