@@ -28,7 +28,8 @@ from passes.session import Result, Session
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_T = TypeVar("_T", bound="DataclassInstance")
+    _T = TypeVar("_T", bound=DataclassInstance)
+
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '
 
