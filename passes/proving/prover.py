@@ -42,7 +42,8 @@ from passes.verify.compare.verdicts import Failure
 __all__ = ["Attempt", "attempt", "operators"]
 
 _MOST_PATHS = 80
-_MOST_CASES = 6
+#: Cases of the indices of one output.
+_MOST_CASES = 96
 #: The part of the budget that is kept for a proof without symbols.
 _REST = 0.7
 
@@ -300,7 +301,7 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     with algebra.assuming(some) as possible:
         if possible:
             old, new = (algebra.subst(side, {}, whole=True) for side in sides)
-            _equal(guide, name, (old, new), variables, ())
+            _Elements(guide, name, variables).equal(old, new)
 
 
 def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
@@ -312,38 +313,49 @@ def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
     return True
 
 
-def _equal(
-    guide: Guide,
-    name: str,
-    sides: tuple[Term, Term],
-    variables: Sequence[Term],
-    cases: tuple[Term, ...],
-) -> None:
-    """Show that two elements are equal, by cases of their indices where that helps."""
-    algebra = guide.algebra
-    left, right, equal = _alike(guide, *sides)
-    if equal:
-        return
-    cut = _cut(algebra, left, right) if len(cases) < _MOST_CASES else None
-    if cut is not None:
-        for part in algebra.parts(*cut):
-            old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
-            here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
-            _equal(guide, name, (old, new), variables, (*cases, here))
-        return
-    condition = _case(algebra, left, right) if len(cases) < _MOST_CASES else None
-    if condition is None:
-        choice = algebra.choice(left, right)
-        if choice is not None:
-            raise Fork(choice)
-        indices = ", ".join(formula(one, variables) for one in variables)
-        output = f"{name!r}[{indices}]" if indices else repr(name)
-        raise _unlike("element", output, left, right, variables, cases)
-    for one in (condition, algebra.negation(condition)):
-        with algebra.assuming(one) as possible:
-            if possible:
-                old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
-                _equal(guide, name, (old, new), variables, (*cases, one))
+@dataclass
+class _Elements:
+    """The elements of an output at any indices, compared by cases of these where that helps;
+    `tried` is the number of cases so far."""
+
+    guide: Guide
+    name: str
+    variables: Sequence[Term]
+    tried: int = 0
+
+    def equal(self, left: Term, right: Term, cases: tuple[Term, ...] = ()) -> None:
+        """Show that two elements are equal in these cases.
+
+        Raises:
+            Fork: that depends on a condition on sizes.
+            _Unproven: it is not shown.
+        """
+        algebra = self.guide.algebra
+        left, right, equal = _alike(self.guide, left, right)
+        if equal:
+            return
+        self.tried += 1
+        is_open = self.tried <= _MOST_CASES
+        cut = _cut(algebra, left, right) if is_open else None
+        if cut is not None:
+            for part in algebra.parts(*cut):
+                old, new = (algebra.subst(side, {cut[0]: part}) for side in (left, right))
+                here = algebra.eq0(algebra.sub(algebra.lift(cut[0]), part))
+                self.equal(old, new, (*cases, here))
+            return
+        condition = _case(algebra, left, right) if is_open else None
+        if condition is None:
+            choice = algebra.choice(left, right)
+            if choice is not None:
+                raise Fork(choice)
+            indices = ", ".join(formula(one, self.variables) for one in self.variables)
+            output = f"{self.name!r}[{indices}]" if indices else repr(self.name)
+            raise _unlike("element", output, left, right, self.variables, cases)
+        for one in (condition, algebra.negation(condition)):
+            with algebra.assuming(one) as possible:
+                if possible:
+                    old, new = (algebra.subst(side, {}, whole=True) for side in (left, right))
+                    self.equal(old, new, (*cases, one))
 
 
 def _unlike(
