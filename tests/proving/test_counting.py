@@ -13,9 +13,9 @@ from tests.written import changed
 HEAD = '<ir_version: 10, opset_import: ["" : 21]> g '
 
 
-def proof(before: str, after: str) -> Proof:
+def proof(before: str, after: str, budget: float = 10.0) -> Proof:
     old, new = (Model.load(onnx.parser.parse_model(HEAD + one)) for one in (before, after))
-    return prove(old, new, 10.0).proof
+    return prove(old, new, budget).proof
 
 
 #: The sum of rows, each read by a Slice whose end is written with floats; float32 counts up to
@@ -162,3 +162,35 @@ def test_the_larger_one_of_whole_numbers_cast_to_floats_is_known() -> None:
         assert proof(changed(LARGER, larger), same).kind != "all"
     minus = {"float least = {0}": "float least = {-0.0}"}
     assert proof(changed(LARGER, minus), same).kind != "all"
+
+
+#: For each number, those that are doubled from there up to a limit, if it is below.
+STARTED = """(float[T] x, float limit, int64 most) => (float[T] y) {
+    y = Scan <num_scan_inputs = 1, body = outer (float s) => (float r) {
+        starts = Less (s, limit)
+        last, rows = Loop <body = inner (int64 k, bool go, float v)
+            => (bool on, float w, float row) {
+            w = Add (v, v)
+            on = Less (w, limit)
+            row = Mul (w, w) }> (most, starts, s)
+        total = ReduceSum <keepdims = 0> (rows)
+        r = Add (total, last) }> (x) }"""
+
+
+def test_an_iteration_decides_whether_a_loop_within_starts() -> None:
+    copied = {"starts = Less (s, limit)": "below = Less (s, limit) starts = Identity (below)"}
+    assert proof(STARTED, changed(STARTED, copied)).sentence() == "proven for all sizes"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"(most, starts, s)": "(most, , s)"},
+        {"starts = Less (s, limit)": "starts = LessOrEqual (s, limit)"},
+        {"starts = Less (s, limit)": "below = Less (s, limit) starts = Not (below)"},
+        {"(most, starts, s)": "(, starts, s)"},
+        {"on = Less (w, limit)": "on = Identity (go)"},
+    ],
+)
+def test_a_loop_that_starts_otherwise_is_another_one(change: dict[str, str]) -> None:
+    assert not proof(STARTED, changed(STARTED, change), 2.0).is_proven

@@ -55,6 +55,15 @@ def test_the_report_has_the_proof_where_it_is_asked_for() -> None:
     assert proven.report.proof.is_proven
 
 
+def test_each_row_of_an_unrolled_loop_is_compared() -> None:
+    rows = """(float[24] x, float[N] y) => (float[24,N] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float row) => (float[N] out) {
+            out = Sub (y, row) }> (x) }"""
+    found = passes.unroll(parsed(rows), verify=False, prove=True).report.proof
+    assert found is not None
+    assert found.sentence() == "proven for all sizes"
+
+
 def test_without_time_for_a_proof_nothing_is_written_if_one_is_required() -> None:
     with pytest.raises(passes.NotProduced, match=r"not proven: budget: more than 0 s"):
         passes.lower(parsed(SUM), verify=False, require_proof="all", prove_budget=0)

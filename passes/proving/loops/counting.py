@@ -66,9 +66,9 @@ def counting(loop: Loop) -> Counting:
     known = {wanted[number]: state for number, state in found.items()}
     if not is_counted or len(found) < len(wanted):
         return Counting(known)
-    at, evaluator = loop.call.algebra.lift(one.index), loop.call.evaluator
+    at = loop.call.algebra.lift(one.index)
     again = loop.call.algebra.subst(one.condition, one.read(found.items(), at))
-    return Counting(known, trip_count(again, one.index, loop.limit, evaluator))
+    return Counting(known, trip_count(again, one.index, loop))
 
 
 def _unchanged(initial: Array) -> State:
@@ -92,27 +92,37 @@ def _counts(loop: Loop, name: str) -> bool:
     )
 
 
-def trip_count(
-    condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator
-) -> Term:
+def trip_count(condition: Term, index: Term, loop: Loop) -> Term:
     """The number of iterations, where `condition`, read after the iteration `index`, must hold for
     another one."""
-    algebra = evaluator.algebra
-    if condition is algebra.true:
-        if limit is None:
-            raise evaluator.cannot("condition", "nothing ends the loop")
-        return limit
+    evaluator, algebra, limit = loop.call.evaluator, loop.call.algebra, loop.limit
+    if condition is algebra.true and limit is None:
+        raise evaluator.cannot("condition", "nothing ends the loop")
     # the conditions that count bound the iterations, the others may end them before
     others = []
     for part in condition.args if condition.op == "and" else (condition,):
-        closed = _counted(part, index, evaluator)
+        closed = limit if part is algebra.true else _counted(part, index, evaluator)
         if closed is None:
             others.append(part)
         else:
             limit = closed if limit is None else algebra.least(closed, limit)
-    if limit is not None and not others:
-        return limit
-    condition = algebra.all(others)
+    if others or limit is None:
+        limit, ends = _ended(algebra.all(others), index, limit, evaluator)
+    else:
+        ends = True
+    trips = algebra.ite(loop.starts, limit, algebra.zero)
+    if not ends:
+        answers = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
+        evaluator.require(answers, "the loop ends")
+    return trips
+
+
+def _ended(
+    condition: Term, index: Term, limit: Term | None, evaluator: SymbolicEvaluator
+) -> tuple[Term, bool]:
+    """The number of iterations of a loop that a condition may end before the limit, and whether it
+    is known to end."""
+    algebra = evaluator.algebra
     count = None if limit is None else algebra.number(limit)
     if count is not None and count <= _FEW_TRIPS:
         for number in range(count - 1):
@@ -120,18 +130,15 @@ def trip_count(
             if again.free:
                 break
             if not evaluator.decide(again, "another iteration follows"):
-                return algebra.whole(number + 1)
+                return algebra.whole(number + 1), True
         else:
-            return algebra.whole(count)
+            return algebra.whole(count), True
     exact = _counted_exactly(condition, index, evaluator)
     if exact is not None:
-        return exact if limit is None else algebra.least(exact, limit)
+        return exact if limit is None else algebra.least(exact, limit), True
     head = algebra.terms.make("without") if limit is None else limit
     trips = algebra.trips(head, algebra.close([index], condition))
-    if limit is None or (count is not None and count > MOST_ITERATIONS):
-        ends = algebra.opaque(BOOL, "answers", ("", "Loop", BOOL), (trips,))
-        evaluator.require(ends, "the loop ends")
-    return trips
+    return trips, limit is not None and not (count is not None and count > MOST_ITERATIONS)
 
 
 def _counted(condition: Term, index: Term, evaluator: SymbolicEvaluator) -> Term | None:

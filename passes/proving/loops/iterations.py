@@ -24,13 +24,15 @@ _MOST_GUESSES = 3
 @dataclass(frozen=True)
 class Loop:
     """A loop that iterates at most `limit` times, for ever where it is None, while its condition
-    holds; `initial` are its states before, `rows` the scanned values of an iteration."""
+    holds, if it `starts`; `initial` are its states before, `rows` the scanned values of an
+    iteration."""
 
     call: Application
     form: LoopForm
     initial: Sequence[Array]
     rows: Sequence[Callable[[Term], Array]]
     limit: Term | None
+    starts: Term
 
     def values(self, at: Term) -> Values:
         """What the body reads in an iteration, but for its states."""

@@ -94,11 +94,9 @@ def loop(call: Application) -> list[Array]:
         if not starts.free:
             starts = algebra.truth(call.evaluator.decide(starts, "the loop starts"))
     if starts is algebra.false:
-        limit = algebra.zero
-    elif starts is not algebra.true:
-        raise call.cannot("condition", f"an iteration decides whether it starts: {starts}")
+        limit, starts = algebra.zero, algebra.true
     rows = [partial(one.slice, axis) for one, axis in zip(scanned, axes, strict=True)]
-    finals, collected = run(Loop(call, form, initial, rows, limit))
+    finals, collected = run(Loop(call, form, initial, rows, limit, starts))
     for place, (array, one) in enumerate(zip(collected, form.collected, strict=True)):
         collected[place] = _placed(array, call.axis(one.axis, array.rank), one.reversed)
     return [*finals, *collected]
@@ -136,7 +134,7 @@ def _scan_8(call: Application, form: LoopForm) -> list[Array]:
     )
     with evaluator.for_all(batch, row):
         rows_of = [partial(one.slice, 0) for one in scans]
-        finals, collected = run(Loop(call, form, states, rows_of, trips))
+        finals, collected = run(Loop(call, form, states, rows_of, trips, algebra.true))
 
     def stacked(array: Array, shape: tuple[Term, ...], within: bool) -> Array:
         if any(row.uid in size.free for size in shape):
@@ -176,7 +174,7 @@ def run(loop: Loop) -> tuple[list[Array], list[Array]]:
     def resolved(term: Term, index: Term) -> Term:
         return algebra.subst(term, {**one.read(enumerate(states), index), one.index: index})
 
-    trips = counted.trips or trip_count(resolved(one.condition, at), one.index, limit, evaluator)
+    trips = counted.trips or trip_count(resolved(one.condition, at), one.index, loop)
     is_open = algebra.number(trips) is None and not trips.free
     if evaluator.original and not evaluator.is_within and is_open:
         algebra.assume(algebra.at_least(algebra.whole(MOST_ITERATIONS), trips))
