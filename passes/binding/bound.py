@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from passes.binding.dims import dims_of_inputs
+from passes.binding.dims import declare_sizes
 from passes.binding.inputs import Binding, as_given, with_sizes
 from passes.choices import RuleOptions
 from passes.engine.full_check import full_objection
 from passes.ir.model import Model
+from passes.ir.protos import copied
+from passes.types.inference import write_sizes
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,9 @@ class Bound:
             CannotBind: they contradict one another, or an input cannot be what it is bound to.
             DoesNotFit: it has no such input, or dim.
         """
-        known = dims_of_inputs(original)
-        binding = Binding(
-            {
-                name: size
-                for name, size in dims.items()
-                if not lenient or (name in known and (isinstance(size, int) or size in known))
-            }
-        )
+        binding = Binding(dims)
+        if lenient:
+            binding = binding.fitting(original)
         for own in options:
             binding = binding.and_(Binding(own.dims, own.shapes, own.values))
         if not binding:
@@ -72,3 +69,20 @@ class Bound:
         """The outcome, and the model as it is given, with the sizes declared that follow from what
         is bound."""
         return with_sizes(proto, self.given) if self.binding else (proto, self.given)
+
+
+def both_bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Model]:
+    """Both models with their inputs bound; of the facts, the new model may have some already.
+
+    Raises what `Binding.of` raises of the original.
+    """
+    binding = Binding(options.dims, options.shapes, options.values)
+    if not binding:
+        return before, after
+    given = as_given(before, binding.of(before))
+    left = binding.fitting(after)
+    sized = copied((left.of(after) if left else after).proto)
+    outputs = declare_sizes(sized)
+    for value in given.proto.graph.output:
+        write_sizes(value.type, outputs.get(value.name))
+    return given, Model(sized, after.path)

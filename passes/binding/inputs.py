@@ -91,6 +91,20 @@ class Binding:
             _joined("the input", self.values, other.values),
         )
 
+    def fitting(self, model: Model) -> Binding:
+        """Return the facts about dims and inputs that a model has."""
+        dims = dims_of_inputs(model)
+        inputs = {value.name for value in signature.feedable(model.proto)}
+        return Binding(
+            {
+                name: size
+                for name, size in self.sizes.items()
+                if name in dims and (isinstance(size, int) or size in dims)
+            },
+            {name: shape for name, shape in self.shapes.items() if name in inputs},
+            {name: value for name, value in self.values.items() if name in inputs},
+        )
+
     def of(self, model: Model) -> Model:
         """A model with its inputs bound: those with a value are constants.
 

@@ -261,11 +261,12 @@ class Prove(Executing, Binding, Reporting, Standalone):
 
     def _judged(self, say: Say) -> tuple[tuple[Model, Model], Attempt]:
         """Both models, with their inputs bound, and what was found."""
+        from passes.binding.bound import both_bound
         from passes.proving.narrowing import Executing, prove
-        from passes.proving.promises import Promises, bound
+        from passes.proving.promises import Promises
 
         promised = rule_options(self)
-        old, new = bound(promised, *_both(self.before, self.after))
+        old, new = both_bound(promised, *_both(self.before, self.after))
         given = feeds_of(self.inputs, old.proto)
         executing = Executing(self.executor, self.verify_budget, self.seed, given)
         say("proving")

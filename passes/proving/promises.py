@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from onnx import ModelProto
 
-from passes.binding.dims import declare_sizes, dims_of_inputs
-from passes.binding.inputs import Binding, as_given
 from passes.choices import Assumption, RuleOptions
 from passes.errors import BadModel
 from passes.ir import scope as scoping
@@ -18,8 +16,6 @@ from passes.ir.places import is_loop
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Refused, Site
-from passes.types import signature
-from passes.types.inference import write_sizes
 from passes.verify.inputs.drawer import Case
 from passes.verify.inputs.hints import model_hints
 from passes.verify.rewrites.assumptions import accepting
@@ -86,33 +82,6 @@ class Promises:
 
 
 NO_PROMISES = Promises()
-
-
-def bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Model]:
-    """Both models with their inputs bound; of the facts, the new model may have some already.
-
-    Raises what `Binding.of` raises of the original.
-    """
-    binding = Binding(options.dims, options.shapes, options.values)
-    if not binding:
-        return before, after
-    dims = dims_of_inputs(after)
-    inputs = {value.name for value in signature.feedable(after.proto)}
-    left = Binding(
-        {
-            name: size
-            for name, size in binding.sizes.items()
-            if name in dims and (isinstance(size, int) or size in dims)
-        },
-        {name: shape for name, shape in binding.shapes.items() if name in inputs},
-        {name: value for name, value in binding.values.items() if name in inputs},
-    )
-    given = as_given(before, binding.of(before))
-    sized = copied((left.of(after) if left else after).proto)
-    outputs = declare_sizes(sized)
-    for value in given.proto.graph.output:
-        write_sizes(value.type, outputs.get(value.name))
-    return given, Model(sized, after.path)
 
 
 def _limited(model: Model, most: int) -> ModelProto:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from math import prod
 from time import monotonic
 
@@ -32,7 +32,7 @@ from passes.proving.terms.term import OutOfTime, Term
 from passes.reports.proof import Draw, Stated
 from passes.types import signature
 from passes.types.value_types import dims_of
-from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value, kind_of
+from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
@@ -254,20 +254,23 @@ class PairAtSizes:
 
     def _elements(self, name: str, one: Value, other: Value) -> Iterator[tuple[Term, Term]]:
         """The elements of two outputs, in pairs. Raises Unequal if more differs."""
-        if _kind(one) != _kind(other):
-            raise Unequal("size", f"output {name!r}: {_kind(one)} before, {_kind(other)} after")
-        if isinstance(one, list) and isinstance(other, list):
-            for pair in zip(one, other, strict=True):
-                yield from self._elements(name, *pair)
-        if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-            for numbers_ in zip(numbers(one).flat, numbers(other).flat, strict=True):
-                left, right = (self._terms.all[number] for number in numbers_)
-                yield left, right
+        parts = zip_longest(_parts(name, one), _parts(name, other), fillvalue=("nothing", None))
+        for (left_name, left), (right_name, right) in parts:
+            kinds = _kind(left_name, left), _kind(right_name, right)
+            if kinds[0] != kinds[1]:
+                raise Unequal("size", f"output {name!r}: {kinds[0]} before, {kinds[1]} after")
+            if left is not None and right is not None:
+                for pair in zip(numbers(left).flat, numbers(right).flat, strict=True):
+                    yield self._terms.all[pair[0]], self._terms.all[pair[1]]
 
     def _draw(self, feeds: Feeds) -> Draw:
         """The sizes and elements of these inputs that are fixed."""
         return Draw(
-            tuple(shape for name, one in feeds.items() for shape in _shapes(name, one)),
+            tuple(
+                (part, () if array is None else array.shape)
+                for name, one in feeds.items()
+                for part, array in _parts(name, one)
+            ),
             tuple(
                 (name, tuple(one.reshape(-1).tolist()))
                 for name, one in (*self._defaults.items(), *feeds.items())
@@ -291,23 +294,21 @@ class PairAtSizes:
         return wrap(np.reshape(made, value.shape), value.dtype)
 
 
-def _kind(value: Value) -> str:
-    """An output without its elements: the type and the shape, or how many a sequence has."""
+def _parts(name: str, value: Value) -> Iterator[tuple[str, Array | None]]:
+    """The tensors of a value by name, and None for the length of a sequence, or for nothing."""
     if isinstance(value, np.ndarray):
-        return f"{element_dtype(value.dtype)} {value.shape}"
-    return f"{kind_of(value)} of length {len(value)}" if value is not None else kind_of(value)
-
-
-def _shapes(name: str, value: Value) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The shapes of an input: of a sequence its length and those of its elements."""
-    if isinstance(value, np.ndarray):
-        yield name, value.shape
+        yield name, value
     elif value is None:
-        yield f"{name} empty", ()
+        yield f"{name} empty", None
     else:
-        yield f"{name} of length {len(value)}", ()
+        yield f"{name} of length {len(value)}", None
         for index, one in enumerate(value):
-            yield from _shapes(f"{name}.{index}", one)
+            yield from _parts(f"{name}.{index}", one)
+
+
+def _kind(name: str, part: Array | None) -> str:
+    """A part of an output without its elements: the type and the shape, or the name."""
+    return name if part is None else f"{element_dtype(part.dtype)} {part.shape}"
 
 
 # -- the sizes, and whole numbers, that are drawn
