@@ -219,19 +219,19 @@ _SEQUENCES = rows("""
 # operator         shape work fails folds values rounds besides
 ConcatFromSequence .     .    .     .     exact  never  wraps=sequence
 If                 .     .    .     .     exact  never
-Loop               .     .    .     .     exact  never
+Loop               .     .    .     .     exact  never deciding=0
 Optional           .     .    never .     exact  never  no-tensor wraps=optional
 OptionalGetElement .     .    .     .     exact  never  no-tensor wraps=optional
 OptionalHasElement .     .    never .     exact  never  wraps=optional
 Scan               .     .    .     .     exact  never
-SequenceAt         .     .    .     .     exact  never  wraps=sequence
+SequenceAt         .     .    .     .     exact  never  wraps=sequence deciding=1
 SequenceConstruct  .     .    never .     exact  never  no-tensor wraps=sequence makes
 SequenceEmpty      .     fill never .     exact  never  no-tensor wraps=sequence makes
-SequenceErase      .     .    .     .     exact  never  no-tensor wraps=sequence
-SequenceInsert     .     .    .     .     exact  never  no-tensor wraps=sequence
+SequenceErase      .     .    .     .     exact  never  no-tensor wraps=sequence deciding=1
+SequenceInsert     .     .    .     .     exact  never  no-tensor wraps=sequence deciding=2
 SequenceLength     .     .    never .     exact  never  wraps=sequence
 SequenceMap        .     .    .     .     exact  never  no-tensor wraps=sequence
-SplitToSequence    .     .    .     .     exact  never  no-tensor wraps=sequence makes
+SplitToSequence    .     .    .     .     exact  never  no-tensor wraps=sequence makes deciding=1
 ai.onnx.ml::ZipMap .     .    .     .     .      .      no-tensor
 """)
 

@@ -33,18 +33,11 @@ from passes.verify.reference.value_types import element_dtype
 
 #: The operands that it moves; the kernel runs on term numbers.
 _MOVES = positions("moves")
-#: What hands values on as they are, sequences included, and the operands that are numbers to it: a
-#: position, a trip count.
-_HANDS_ON: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(where(lambda row: row.wraps) | HOLDERS | {"Identity"}, ()),
-    "Loop": (0,),
-    "SequenceAt": (1,),
-    "SequenceErase": (1,),
-    "SequenceInsert": (2,),
-    "SplitToSequence": (1,),
-}
+#: What hands values on as they are, sequences included.
+_HANDS_ON = where(lambda row: row.wraps) | HOLDERS | {"Identity"}
 #: What reads only the shape of its operand.
 _OF_SHAPES = where(lambda row: row.values is Values.SIZES)
+#: The operands that are numbers to it besides whole numbers: a size, a position, a trip count.
 _SIZES = positions("deciding")
 #: An Identity may hand on a sequence.
 _ELEMENTWISE = where(lambda row: row.by_element) - {"Identity"} | {"PRelu"}
@@ -91,7 +84,7 @@ def kernels(terms: TermTable) -> Callable[[NodeProto, Evaluator], Kernel]:
         ):
             raise NotProvable("operator", "executors differ in parts without their axis")
         if op in _HANDS_ON:
-            return _handing_on(terms, plain, _HANDS_ON[op])
+            return _handing_on(terms, plain, _SIZES.get(op, ()))
         return Operator(terms, node, evaluator, plain)
 
     return find
