@@ -244,7 +244,7 @@ class Session:
                     left_out = {**left_out, **more.sites}
                     continue
             proofs.require(report)
-            proofs.certify(given, proto, attempt, report)
+            proofs.certify(given, proto, attempt)
             return Result(proto, report, original.base_dir)
 
     def _undisturbed(self) -> AbstractContextManager[None]:

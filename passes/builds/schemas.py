@@ -10,8 +10,8 @@ from typing import Any
 from passes.builds.config import Build, OverrideTable, Verifying
 from passes.commands.declaring import options_of
 from passes.commands.registry import Command, load_commands, rewriting_commands
-from passes.proving.certificates.certificate import VERSION as CERTIFICATE_VERSION
-from passes.proving.certificates.certificate import Certificate
+from passes.proving.certificate import VERSION as CERTIFICATE_VERSION
+from passes.proving.certificate import Certificate
 from passes.reports.json_values import document, schema_of
 from passes.reports.report_file import VERSION, ReportFile
 

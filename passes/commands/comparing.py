@@ -240,8 +240,7 @@ class Prove(Executing, Binding, Reporting, Standalone):
         return self._judged(say)[1].proof
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        from passes.proving.certificates.certificate import Certificate
-        from passes.proving.certificates.guide import DoesNotHold
+        from passes.proving.certificate import Certificate
 
         sides, found = self._judged(say)
         shown = _shown(self.after, found.proof)
@@ -249,14 +248,8 @@ class Prove(Executing, Binding, Reporting, Standalone):
             remark = _reproduced(self, sides, found.proof.detail, found.failure, False)
             shown = replace(shown, remarks=[remark], exit_code=MISMATCH)
         elif found.proof.is_proven and self.certify is not None:
-            try:
-                made = Certificate.of(*sides, found.proof, found.choices, self.budget)
-            except DoesNotHold as error:
-                failure, code = f"{path_of(self.after)}: {error}", error.exit_code
-                shown = replace(shown, text="", failure=failure, exit_code=code)
-            else:
-                certificate = made.to_json(2) + "\n"
-                shown = replace(shown, files={**shown.files, "certify": lambda: certificate})
+            certificate = Certificate.of(*sides, found.proof).to_json(2) + "\n"
+            shown = replace(shown, files={**shown.files, "certify": lambda: certificate})
         yield shown
 
     def _judged(self, say: Say) -> tuple[tuple[Model, Model], Attempt]:
@@ -275,15 +268,15 @@ class Prove(Executing, Binding, Reporting, Standalone):
 
 @command(
     "certificate check",
-    short_help="Prove two models equal by a certificate.",
+    short_help="Prove again what a certificate states of two models.",
     group="Check the certificate of a proof.",
 )
 @dataclass(frozen=True)
 class CheckCertificate(Reporting, Standalone):
-    """Prove that a model answers as another one does, by a certificate and without searches.
+    """Prove again what a certificate states of two models.
 
-    Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, a relation
-    between loops, or the version; 1 if it is no certificate.
+    Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, the proof, or
+    the version; 1 if it is no certificate.
     """
 
     before: Source = argument("The original.")
@@ -302,7 +295,7 @@ class CheckCertificate(Reporting, Standalone):
             BadCertificate: it is no certificate.
             DoesNotHold: it is, but not of these models.
         """
-        from passes.proving.certificates.certificate import BadCertificate, Certificate, embedded
+        from passes.proving.certificate import BadCertificate, Certificate, embedded
 
         old, new = _both(self.before, self.after)
         file = self.certificate
@@ -315,8 +308,7 @@ class CheckCertificate(Reporting, Standalone):
         return Certificate.read(text).check(old, new, self.budget)
 
     def outputs(self, say: Say = silent) -> Iterator[Output]:
-        from passes.proving.certificates.certificate import BadCertificate
-        from passes.proving.certificates.guide import DoesNotHold
+        from passes.proving.certificate import BadCertificate, DoesNotHold
 
         stated = path_of(self.after if self.certificate is None else self.certificate)
         try:

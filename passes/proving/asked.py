@@ -72,27 +72,14 @@ class Proofs:
             reason = f"the outcome is {'only ' * proof.is_proven}{proof.line}"
             raise NotProduced.since(reason, report)
 
-    def certify(
-        self, model: Model, proto: ModelProto, attempt: Attempt | None, report: Report
-    ) -> None:
+    def certify(self, model: Model, proto: ModelProto, attempt: Attempt | None) -> None:
         """Put the certificate of a proof into the outcome if a command asks for it, in place of one
-        that the model had.
-
-        Raises:
-            NotProduced: the proof needs its searches.
-        """
+        that the model had."""
         made = None
         if self._certifying and attempt is not None and attempt.proof.is_proven:
-            from passes.proving.certificates.certificate import Certificate
-            from passes.proving.certificates.guide import DoesNotHold
+            from passes.proving.certificate import Certificate
 
-            budget = max(one.budget for one in self._certifying)
-            after = Model(proto, model.path)
-            try:
-                certificate = Certificate.of(model, after, attempt.proof, attempt.choices, budget)
-            except DoesNotHold as error:
-                raise NotProduced.since(f"{error}", report) from error
-            made = certificate.to_json()
+            made = Certificate.of(model, Model(proto, model.path), attempt.proof).to_json()
         set_metadata(proto, CERTIFICATE, made)
 
     @property

@@ -18,10 +18,9 @@ from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
 from passes.proving.assumptions import ALWAYS, REGROUPED
-from passes.proving.certificates.guide import Choices, DoesNotHold, Guide
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
-from passes.proving.loops.relations import Relations
+from passes.proving.loops.relations import Comparison, Relations
 from passes.proving.nodes import versions
 from passes.proving.operators.calls import Calls, common_reads
 from passes.proving.pair import Pair
@@ -50,13 +49,12 @@ _REST = 0.7
 
 @dataclass(frozen=True)
 class Attempt:
-    """A proof, and its choices if it is for all sizes; else what the answer depends on, or the
-    failure that disproves it, and a `narrower` proof, without some sizes. `answers` is whether the
-    original is known to answer some inputs."""
+    """A proof for all sizes; else what the answer depends on, or the failure that disproves it, and
+    a `narrower` proof, without some sizes. `answers` is whether the original is known to answer
+    some inputs."""
 
     proof: Proof
     clues: Clues = NO_CLUES
-    choices: Choices | None = None
     failure: Failure | None = None
     answers: bool = False
     narrower: Proof | None = None
@@ -77,29 +75,20 @@ class _Unproven(Exception):
         self.details: dict[str, Any] = details
 
 
-def attempt(pair: Pair, budget: float = BUDGET, stated: Choices | None = None) -> Attempt:
-    """The proof for all sizes that are not fixed, its choices, and the terms at which it ended.
+def attempt(pair: Pair, budget: float = BUDGET) -> Attempt:
+    """The proof for all sizes that are not fixed, and the terms at which it ended.
 
-    The `budget` is in seconds. With the choices that a certificate has `stated`, nothing is sought.
-
-    Raises:
-        DoesNotHold: a choice is not stated, or does not hold.
+    The `budget` is in seconds.
     """
     end = monotonic() + budget
     found: Attempt | None = None
     has_cells = _has_cells(pair.before) or _has_cells(pair.after)
     calls, plain = _calls(pair), Manner(written_out=not has_cells)
-    manners = [replace(plain, symbols=True), plain] if calls.symbols else [plain]
-    if stated:
-        if stated.manner not in manners:
-            raise DoesNotHold(f"these models are not proven in its manner, {stated.manner}")
-        manners = [stated.manner]
-    for manner in manners:
+    for manner in [replace(plain, symbols=True), plain] if calls.symbols else [plain]:
         algebra = Algebra(manner)
-        guide = Guide(algebra, stated.relations if stated else None)
-        guide.field = AtAllSizes(algebra) if has_cells else None
+        compared = Comparison(algebra, AtAllSizes(algebra) if has_cells else None)
         until = end - budget * _REST if manner.symbols else end
-        tried = _guided(guide, pair, until, budget, calls)
+        tried = _attempt(compared, pair, until, budget, calls)
         found = replace(tried, narrower=(found and found.narrower) or tried.narrower)
         if tried.proof.is_proven:
             break
@@ -127,9 +116,9 @@ def _has_cells(model: Model) -> bool:
     return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
 
 
-def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -> Attempt:
+def _attempt(compared: Comparison, pair: Pair, end: float, budget: float, calls: Calls) -> Attempt:
     """The attempt in one manner, until the `end` of the budget."""
-    algebra, promises = guide.algebra, pair.promises
+    algebra, promises = compared.algebra, pair.promises
     manner = algebra.manner
     pending: list[Decisions] = [()]
     promised: Decisions = ()
@@ -150,7 +139,7 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
             algebra.start((*promised, *excluded.conditions(algebra), *decisions))
             made, non_empty = calls.empty(manner.symbols), promises.non_empty
             old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
-            answers |= _path(guide, old, pair, ended)
+            answers |= _path(compared, old, pair, ended)
         except Contradiction:  # nothing is like that
             continue
         except Fork as fork:
@@ -178,12 +167,12 @@ def _guided(guide: Guide, pair: Pair, end: float, budget: float, calls: Calls) -
     if promises and not answers and not pair.fixed:
         none = "the original answers no inputs that keep the promises"
         return Attempt(Proof("not-provable", "promise", none, paths=paths))
-    assumptions = (*ALWAYS, *sorted(assumed), *[REGROUPED] * guide.regrouped)
-    scope = Scope(regrouped=guide.regrouped, static=pair.is_static, stated=excluded.stated())
+    assumptions = (*ALWAYS, *sorted(assumed), *[REGROUPED] * compared.regrouped)
+    scope = Scope(regrouped=compared.regrouped, static=pair.is_static, stated=excluded.stated())
     proof = Proof("proven", assumed=assumptions, paths=paths, scope=scope)
     if first is not None:
         return replace(first, narrower=proof)
-    return Attempt(proof, choices=Choices(manner, guide.relations), answers=answers)
+    return Attempt(proof, answers=answers)
 
 
 Decisions = tuple[tuple[Term, bool], ...]
@@ -228,7 +217,7 @@ class _Ended:
         return Attempt(proof, Clues(self.decisions, error.terms))
 
 
-def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bool:
+def _path(compared: Comparison, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bool:
     """Prove it on one path; return whether the original answers there.
 
     `old` gets what is assumed on it, also where it is divided, `ended` what is evaluated.
@@ -242,7 +231,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bo
         left = outputs_of(old, pair)
     except Fails:
         return False
-    new = ended.evaluator = old.after(pair.after, partial(_is_same, guide))
+    new = ended.evaluator = old.after(pair.after, partial(_is_same, compared))
     try:
         right = outputs_of(new, pair)
     except Fails as error:
@@ -251,7 +240,7 @@ def _path(guide: Guide, old: SymbolicEvaluator, pair: Pair, ended: _Ended) -> bo
     old.assumed |= new.over_nothing - old.over_nothing
     for value, one, other in zip(pair.after.proto.graph.output, left, right, strict=True):
         try:
-            _same(guide, value.name, one, other)
+            _same(compared, value.name, one, other)
         except NotProvable as error:  # an output of unknown sizes
             raise next(iter(old.obstacles), error) from None
     return True
@@ -269,17 +258,17 @@ def outputs_of(evaluator: SymbolicEvaluator, pair: Pair) -> list[Array]:
     return [inner[one.name] for one in model.graph.output]
 
 
-def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
+def _same(compared: Comparison, name: str, left: Array, right: Array) -> None:
     """Show that two outputs have equal sizes and elements.
 
     Raises:
         _Unproven: it is not shown.
     """
-    algebra = guide.algebra
+    algebra = compared.algebra
     if left is right:
         return
     if isinstance(left, Unranked) and isinstance(right, Unranked):
-        if not _alike(guide, left.term, right.term)[2]:
+        if not _alike(compared, left.term, right.term)[2]:
             raise _unlike("element", repr(name), left.term, right.term)
         return
     if left.kind != right.kind or left.rank != right.rank:
@@ -287,7 +276,7 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
         raise _Unproven("type", output=repr(name), before=types[0], after=types[1])
     for axis, shown in enumerate(zip(left.shape, right.shape, strict=True)):
         old, new = (algebra.subst(one, {}, whole=True) for one in shown)  # by what is known by now
-        if not _alike(guide, old, new)[2]:
+        if not _alike(compared, old, new)[2]:
             choice = algebra.choice(old, new)
             if choice is not None:
                 raise Fork(choice)
@@ -301,13 +290,13 @@ def _same(guide: Guide, name: str, left: Array, right: Array) -> None:
     with algebra.assuming(some) as possible:
         if possible:
             old, new = (algebra.subst(side, {}, whole=True) for side in sides)
-            _Elements(guide, name, variables).equal(old, new)
+            _Elements(compared, name, variables).equal(old, new)
 
 
-def _is_same(guide: Guide, name: str, left: Array, right: Array) -> bool:
+def _is_same(compared: Comparison, name: str, left: Array, right: Array) -> bool:
     """Return whether two values within the models are shown equal, without another decision."""
     try:
-        _same(guide, name, left, right)
+        _same(compared, name, left, right)
     except (_Unproven, Fork, NotProvable):
         return False
     return True
@@ -318,7 +307,7 @@ class _Elements:
     """The elements of an output at any indices, compared by cases of these where that helps;
     `tried` is the number of cases so far."""
 
-    guide: Guide
+    compared: Comparison
     name: str
     variables: Sequence[Term]
     tried: int = 0
@@ -330,8 +319,8 @@ class _Elements:
             Fork: that depends on a condition on sizes.
             _Unproven: it is not shown.
         """
-        algebra = self.guide.algebra
-        left, right, equal = _alike(self.guide, left, right)
+        algebra = self.compared.algebra
+        left, right, equal = _alike(self.compared, left, right)
         if equal:
             return
         self.tried += 1
@@ -385,10 +374,10 @@ def _cut(algebra: Algebra, left: Term, right: Term) -> tuple[Term, int] | None:
     return None
 
 
-def _alike(guide: Guide, left: Term, right: Term) -> tuple[Term, Term, bool]:
+def _alike(compared: Comparison, left: Term, right: Term) -> tuple[Term, Term, bool]:
     """Two terms that read the same recurrences where that is shown, and whether they are equal."""
-    relations = Relations(guide, (left, right))
-    if guide.same(left, right) or relations.regrouped(left, right):
+    relations = Relations(compared, (left, right))
+    if compared.same(left, right) or relations.regrouped(left, right):
         return left, right, True
     old, new = relations.normal(left, right)
     return old, new, relations.alike(old, new) or relations.regrouped(old, new)

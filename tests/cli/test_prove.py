@@ -204,14 +204,14 @@ def test_what_is_no_certificate(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\x00")
     (tmp_path / "list").write_text("[]")
     (tmp_path / "key").write_text("{}")
-    (tmp_path / "newer").write_text('{"version": 3}')
+    (tmp_path / "newer").write_text('{"version": 4}')
     sentences = {
         "folder": (1, "cannot be read (Is a directory)"),
         "binary": (1, "is no certificate, but a binary file"),
         "list": (1, "is no certificate, or is cut short (it begins with [)"),
         "key": (1, "is no certificate, or is cut short (key 'version')"),
         "missing": (1, "cannot be read (No such file or directory)"),
-        "newer": (3, "it has version 3, and version 2 is supported"),
+        "newer": (3, "it has version 4, and version 3 is supported"),
     }
     for name, (code, sentence) in sentences.items():
         file = tmp_path / name

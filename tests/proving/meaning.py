@@ -17,8 +17,7 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from passes.ir.model import Model
-from passes.proving.certificates.guide import Guide
-from passes.proving.loops.relations import Relations
+from passes.proving.loops.relations import Comparison, Relations
 from passes.proving.operators.calls import Calls
 from passes.proving.pair import Pair
 from passes.proving.prover import outputs_of
@@ -101,7 +100,7 @@ def _related(left: Array, right: Array) -> list[Array]:
     at = [algebra.lift(one) for one in variables]
     sizes = zip(left.shape, right.shape, strict=True)
     terms = [(left.at(at), right.at(at)), *sizes]
-    related = [Relations(Guide(algebra), pair).normal(*pair) for pair in terms]
+    related = [Relations(Comparison(algebra), pair).normal(*pair) for pair in terms]
     made = []
     for side in range(2):
         element, *shape = (pair[side] for pair in related)

@@ -12,8 +12,8 @@ import pytest
 
 from passes.ir.model import Model
 from passes.proving import prover
-from passes.proving.certificates.certificate import Certificate
-from passes.proving.certificates.guide import DoesNotHold, Guide
+from passes.proving.certificate import Certificate, DoesNotHold
+from passes.proving.loops.relations import Comparison
 from passes.proving.narrowing import Executing, prove
 from passes.proving.promises import NO_PROMISES, Promises
 from passes.reports.proof import Proof, Stated
@@ -63,9 +63,9 @@ def test_the_budget_holds_after_a_case_whose_sizes_are_excluded(
     ends: list[float] = []
     path = prover._path
 
-    def noted(guide: Guide, *others: Any) -> bool:
-        ends.append(guide.algebra.terms.end)
-        return path(guide, *others)
+    def noted(compared: Comparison, *others: Any) -> bool:
+        ends.append(compared.algebra.terms.end)
+        return path(compared, *others)
 
     monkeypatch.setattr(prover, "_path", noted)
     twice = """(float[T] x) => (float[U] y) {
@@ -206,7 +206,7 @@ def test_drawn_sizes_that_are_a_range_are_named_as_one() -> None:
 def certificate_of(before: str, after: str) -> Certificate:
     one, other = model(before), model(after)
     found = prove(one, other, 10.0)
-    return Certificate.read(Certificate.of(one, other, found.proof, found.choices, 10.0).to_json())
+    return Certificate.read(Certificate.of(one, other, found.proof).to_json())
 
 
 def test_a_range_of_sizes_has_a_certificate() -> None:

@@ -5,28 +5,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
 
-from passes.proving.certificates.guide import Guide, Relation
 from passes.proving.families import commutes
 from passes.proving.loops.closed_forms import unless_kept
+from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
+from passes.proving.terms.field import AtAllSizes
 from passes.proving.terms.term import Term, atom_of, polynomial, subterms
 
 #: After how many iterations of another loop a loop may begin, where that is written out.
 _MOST_AHEAD = 4
-#: For each state of a recurrence, states of another one by number.
-_Starts = list[list[tuple[int, Term]]]
 _STEPS = 400
+
+
+@dataclass
+class Comparison:
+    """The comparison of terms: as they are, and up to the order of sums if there is a `field`;
+    `regrouped`: a proof needs that."""
+
+    algebra: Algebra
+    field: AtAllSizes | None = None
+    regrouped: bool = False
+
+    def same(self, left: Term, right: Term) -> bool:
+        """Return whether two terms are equal as they are."""
+        algebra, both = self.algebra, left.op == right.op == "poly"
+        return left is right or (both and algebra.equal(left, right) is algebra.true)
 
 
 class Relations:
     """The relations between the recurrences in some terms, by the facts known now."""
 
-    def __init__(self, guide: Guide, terms: Iterable[Term]) -> None:
-        self.algebra = guide.algebra
-        self._guide = guide
+    def __init__(self, compared: Comparison, terms: Iterable[Term]) -> None:
+        self.algebra = compared.algebra
+        self._compared = compared
         sides = [[one for one in subterms(term) if one.op == "rec"] for term in terms]
         self._written_out = not all(sides)
         self._whole = [one for side in sides for one in side]
@@ -34,7 +48,7 @@ class Relations:
         self._found: dict[tuple[Term, ...], tuple[Term, Term] | None] = {}
         self._assumed: tuple[Term, ...] = ()
         self._reads: dict[Term, Term] = {}
-        self._compared: dict[tuple[Term, Term], bool] = {}
+        self._alike: dict[tuple[Term, Term], bool] = {}
         self._open: list[Term] = []  # what is being read from another one
         self._steps = _STEPS
 
@@ -69,53 +83,24 @@ class Relations:
         return self._found[key]
 
     def _relation(self, own: Term, iteration: Term) -> tuple[Term, Term] | None:
-        """Another recurrence and its iteration, sought or stated by a certificate."""
-        found = (self._shown(own, iteration, one) for one in self._guide.of(own, iteration))
-        return next(filter(None, found), None)
-
-    def _shown(
-        self, own: Term, iteration: Term, stated: Relation | None
-    ) -> tuple[Term, Term] | None:
         """Another recurrence and its iteration, as is shown by induction."""
         algebra = self.algebra
         variables, initial = algebra.opened(own.args[0])
         at = tuple(map(algebra.lift, variables))
-        sought = self._begins(own, at, initial)
-        for other, begin in self._stated_begins(own, initial, stated) if stated else sought:
+        for other, begin in self._begins(own, at, initial):
             if other in self._open or self._leads(other, own):
                 continue
             if not algebra.is_not_negative(begin):
                 continue
-            starts = self._starts(own, other, begin, stated)
+            starts = self._starts(own, other, begin)
             with self._running(iteration):
                 first = algebra.step_of(own, algebra.zero, at)
-                strides: Iterable[Term] = self._strides(other, begin, at, first)
-                if stated:
-                    strides = self._stated_strides(first, begin, stated)
-                for stride in strides:
-                    made = self._guide.relation(own, iteration, other, begin, stride)
-                    if stated and made.text != stated.text:
-                        continue
-                    states = self._keeps(own, starts, stride, begin, iteration)
-                    if states is not None and not self._leads(other, own):
-                        self._guide.holds(replace(made, states=[*states]))
+                for stride in self._strides(other, begin, at, first):
+                    keeps = self._keeps(own, starts, stride, begin, iteration)
+                    if keeps and not self._leads(other, own):
                         self._reads[own] = other
                         return other, algebra.add(algebra.mul(stride, iteration), begin)
         return None
-
-    def _stated_begins(self, own: Term, initial: Term, stated: Relation) -> list[tuple[Term, Term]]:
-        """The recurrences that may be the stated one, and where this one begins in them."""
-        read = _read(initial)
-        if stated.begin is None:
-            return [] if read is None else [(read.args[0], read.args[1])]
-        return [(other, self.algebra.whole(stated.begin)) for other, _ in self._over(own)]
-
-    def _stated_strides(self, first: Term, begin: Term, stated: Relation) -> list[Term]:
-        """The number of iterations that is stated, in the first iteration if it is no number."""
-        read = _read(first)
-        if stated.stride is not None:
-            return [self.algebra.whole(stated.stride)]
-        return [] if read is None else [self.algebra.sub(read.args[1], begin)]
 
     def _masked(self, own: Term, iteration: Term) -> tuple[Term, Term] | None:
         """The recurrence without the condition that all its states wait for, and its
@@ -186,7 +171,7 @@ class Relations:
             for number, order in enumerate(orders):
                 begin = algebra.whole(number)
                 may_be = other is not own and (initial.op == "poly" or order in (0, initial.order))
-                if may_be and self._guide.same(algebra.state(other, begin, at), initial):
+                if may_be and self._compared.same(algebra.state(other, begin, at), initial):
                     yield other, begin
 
     def _over(self, own: Term) -> Iterator[tuple[Term, list[int]]]:
@@ -228,51 +213,55 @@ class Relations:
         large = sum(1 for _ in subterms(first)) + 20
         for number in range(1, MOST_WRITTEN_OUT + 1):
             after = self._after(other, begin, number, at)
-            if self._guide.same(after, first):
+            if self._compared.same(after, first):
                 yield algebra.whole(number)
             elif sum(1 for _ in subterms(after)) <= large:
                 continue
             return
 
-    def _starts(self, own: Term, other: Term, begin: Term, stated: Relation | None) -> _Starts:
+    def _starts(self, own: Term, other: Term, begin: Term) -> list[list[Term]]:
         """For each state the states of the other recurrence that begin with its initial value,
-        each with its number and as a recurrence of its own; of those that are stated if any
-        are."""
+        each as a recurrence of its own."""
         algebra = self.algebra
-        found: _Starts = []
+        found: list[list[Term]] = []
         for number in range(len(_dtypes(own))):
             focused = algebra.focused(own, number)
             variables, initial = algebra.opened(focused.args[0])
             at = tuple(map(algebra.lift, variables))
-            found.append([])
-            places: Sequence[int] = range(len(_dtypes(other)) if number else 1)
-            if stated:
-                places = [one for one in places if one in stated.states[number : number + 1]]
-            for place in places:
-                one = algebra.focused(other, place)
-                if _like(focused, one) and self._guide.same(algebra.state(one, begin, at), initial):
-                    found[-1].append((place, one))
+            places = range(len(_dtypes(other)) if number else 1)
+            states = (algebra.focused(other, place) for place in places)
+            found.append(
+                [
+                    one
+                    for one in states
+                    if _like(focused, one)
+                    and self._compared.same(algebra.state(one, begin, at), initial)
+                ]
+            )
         return found
 
     def _keeps(
-        self, own: Term, starts: _Starts, stride: Term, begin: Term, iteration: Term
-    ) -> tuple[int, ...] | None:
-        """The numbers of the states of the other recurrence that the states are, `stride`
-        iterations of it at a time, in every iteration before this one; None if they are not."""
+        self,
+        own: Term,
+        starts: Sequence[Sequence[Term]],
+        stride: Term,
+        begin: Term,
+        iteration: Term,
+    ) -> bool:
+        """Return whether the states are states of the other recurrence, `stride` iterations of it
+        at a time, in every iteration before this one."""
         algebra = self.algebra
         if not algebra.is_not_negative(stride):
-            return None
+            return False
         matched: list[Term] = []
-        numbers: list[int] = []
         for number, states in enumerate(starts):
             focused = algebra.focused(own, number)
             at = self._indices(focused.args[0], 0, 0)
             first = algebra.step_of(focused, algebra.zero, at)
-            kept = (one for one in states if self._reached(one[1], begin, stride, at, first))
-            place, state = next(kept, (0, None))
+            kept = (one for one in states if self._reached(one, begin, stride, at, first))
+            state = next(kept, None)
             if state is None:
-                return None
-            numbers.append(place)
+                return False
             matched.append(state)
         index = algebra.lift(algebra.variable(iteration))
         here = algebra.add(algebra.mul(stride, index), begin)
@@ -282,20 +271,20 @@ class Relations:
             at = self._indices(own.args[count + number], 1, count)
             got = algebra.apply(own.args[count + number], [index, *at, *before])
             if not self._reached(state, here, stride, at, got):
-                return None
-        return tuple(numbers)
+                return False
+        return True
 
     def _reached(
         self, state: Term, here: Term, stride: Term, at: tuple[Term, ...], got: Term
     ) -> bool:
         """Return whether an element is that of a state `stride` iterations later."""
         algebra = self.algebra
-        if self._guide.same(algebra.state(state, algebra.add(here, stride), at), got):
+        if self._compared.same(algebra.state(state, algebra.add(here, stride), at), got):
             return True
         many = algebra.number(stride)
         if many is None or not 0 < many <= MOST_WRITTEN_OUT:
             return False
-        return self._guide.same(self._after(state, here, many, at), got)
+        return self._compared.same(self._after(state, here, many, at), got)
 
     def _after(self, state: Term, here: Term, many: int, at: tuple[Term, ...]) -> Term:
         """A state some iterations after `here`, written out down to the states before `here`."""
@@ -322,20 +311,20 @@ class Relations:
     def regrouped(self, left: Term, right: Term) -> bool:
         """Return whether two terms are equal up to the order of sums, where that is allowed; a
         proof needs it unless they are alike."""
-        field = self._guide.field
+        field = self._compared.field
         equal = field is not None and field.alike(left, right)
-        self._guide.regrouped |= equal and not self.alike(left, right)
+        self._compared.regrouped |= equal and not self.alike(left, right)
         return equal
 
     def alike(self, left: Term, right: Term) -> bool:
         """Return whether two terms are shown equal part by part, also where one of them is a
         state, and the other one what its last iteration makes."""
-        if self._guide.same(left, right):
+        if self._compared.same(left, right):
             return True
-        if (left, right) not in self._compared:
+        if (left, right) not in self._alike:
             self._steps -= 1
-            self._compared[left, right] = self._steps >= 0 and self._compare(left, right)
-        return self._compared[left, right]
+            self._alike[left, right] = self._steps >= 0 and self._compare(left, right)
+        return self._alike[left, right]
 
     def _compare(self, left: Term, right: Term) -> bool:
         algebra = self.algebra

@@ -1,4 +1,4 @@
-"""Certificates: what a proof chose, so that it is done again without its searches."""
+"""Certificates: what was proven of which models, so that it can be proven again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from google.protobuf.message import Message
 from onnx import TensorProto
 
 from passes.choices import CERTIFICATE, PROOF_BUDGET, Executors
-from passes.errors import BadModel, PassesError
+from passes.errors import NOT_PRODUCED, BadModel, PassesError
 from passes.ir.external_data import tensors
 from passes.ir.model import Model
 from passes.ir.protos import copied, set_metadata
 from passes.ir.versions import tools
-from passes.proving.certificates.guide import Choices, DoesNotHold, printable
 from passes.proving.drawn.proving import prove_at_sizes
 from passes.proving.narrowing import Executing, executed, prove_stated
 from passes.proving.pair import Pair
@@ -26,12 +25,20 @@ from passes.proving.prover import attempt
 from passes.reports.json_values import as_json, read_as
 from passes.reports.proof import Proof, Scope
 
-VERSION = 2
+VERSION = 3
 _TOOLS = ("passes", "onnx", "numpy")
+#: The most characters of a certificate in a sentence.
+_LONG = 120
 
 
 class BadCertificate(PassesError):
     """It is no certificate."""
+
+
+class DoesNotHold(PassesError):
+    """A certificate does not show what it states; the sentence names what differs."""
+
+    exit_code = NOT_PRODUCED
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class Certificate:
     """What shows that a model answers as another one does.
 
     `before` and `after` are the digests of the models, `tools` the versions that wrote it. `scope`
-    is what the proof covers, and `assumed` what it assumes, in words. A proof for all sizes has
-    its `choices`; one at stated or drawn sizes has none, but the sizes are in its scope.
+    is what the proof covers, stated and drawn sizes included, and `assumed` what it assumes, in
+    words.
     """
 
     version: int
@@ -49,31 +56,20 @@ class Certificate:
     after: str
     scope: Scope
     assumed: Sequence[str]
-    choices: Choices | None
 
     @classmethod
-    def of(
-        cls, before: Model, after: Model, proof: Proof, choices: Choices | None, budget: float
-    ) -> Certificate:
-        """The certificate of a proof, which has held without searches within `budget` seconds.
+    def of(cls, before: Model, after: Model, proof: Proof) -> Certificate:
+        """The certificate of a proof.
 
         Raises:
-            DoesNotHold: it has not, or it rests on promises, which a certificate does not have.
+            DoesNotHold: it rests on promises, which a certificate does not have.
         """
         if proof.promised:
             raise DoesNotHold(
                 f"a certificate has no promises, and the proof rests on {proof.promised[0]}"
             )
-        if choices is not None:  # what the search only tried is left out
-            followed = attempt(Pair.of(before, after), budget, choices)
-            if not followed.proof.is_proven:
-                raise DoesNotHold(
-                    f"there is no certificate: without searches, {followed.proof.line}"
-                )
-            choices = followed.choices
         own = {name: tools()[name] for name in _TOOLS}
-        digests = digest(before), digest(after)
-        return cls(VERSION, own, *digests, proof.scope, proof.assumed, choices)
+        return cls(VERSION, own, digest(before), digest(after), proof.scope, proof.assumed)
 
     @classmethod
     def read(cls, text: str) -> Certificate:
@@ -94,10 +90,10 @@ class Certificate:
                 made.to_json()  # an infinite bound is none
                 return made
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            why = printable(f"key {error}" if isinstance(error, KeyError) else error)
+            why = _printable(f"key {error}" if isinstance(error, KeyError) else error)
             raise BadCertificate(f"is no certificate, or is cut short ({why})") from error
         raise DoesNotHold(
-            f"it has version {printable(version)}, and version {VERSION} is supported"
+            f"it has version {_printable(version)}, and version {VERSION} is supported"
         )
 
     def to_json(self, indent: int | None = None) -> str:
@@ -105,7 +101,7 @@ class Certificate:
         return as_json(asdict(self), indent)
 
     def check(self, before: Model, after: Model, budget: float = PROOF_BUDGET) -> Proof:
-        """The proof, done again without searches.
+        """The proof, done again.
 
         Raises:
             DoesNotHold: it shows nothing of these models; the sentence names what differs.
@@ -115,48 +111,44 @@ class Certificate:
             if own != stated:
                 raise DoesNotHold(
                     f"this certificate is for a different {which} model, with SHA-256 "
-                    f"{printable(stated[:16])}...; {model.file or 'the model'} has {own:.16}..."
+                    f"{_printable(stated[:16])}...; {model.file or 'the model'} has {own:.16}..."
                 )
-        choices = self.choices
-        pair = Pair.of(before, after)
-        if choices is None:
-            proof = self._done_again(pair, budget)
-        else:
-            found = attempt(pair, budget, choices)
-            proof, choices = found.proof, found.choices
+        proof = self._done_again(Pair.of(before, after), budget)
         if not proof.is_proven:
-            by = printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
+            by = _printable(", ".join(f"{name} {version}" for name, version in self.tools.items()))
             shown = proof.sentence() if proof.verdict == "disproven" else proof.line
             raise DoesNotHold(f"the proof, written by {by}, does not hold here; {shown}")
-        again = replace(self, scope=proof.scope, assumed=proof.assumed, choices=choices)
+        again = replace(self, scope=proof.scope, assumed=proof.assumed)
         differs = _difference(json.loads(self.to_json()), json.loads(again.to_json()))
         if differs:
             raise DoesNotHold(differs)
         return proof
 
     def _done_again(self, pair: Pair, budget: float) -> Proof:
-        """The proof for the stated sizes, or at drawn ones, if no other sizes disprove it."""
+        """The proof for all sizes, else for stated ones, or at drawn ones, if no other sizes
+        disprove it."""
         found = attempt(pair, budget)
         if not found.proof.is_proven:
             found = executed(pair, found, Executing(Executors.reference, budget))
-            if found.failure is not None:
-                return found.proof
+        is_at_sizes = self.scope.method != "symbolic"
+        if found.failure is not None or not (is_at_sizes or self.scope.stated):
+            return found.proof
         if found.narrower is not None:
             return found.narrower
-        if self.scope.stated and self.scope.method == "symbolic":
-            return prove_stated(pair, self.scope.stated, budget) or found.proof
-        return prove_at_sizes(pair, budget)
+        if is_at_sizes:
+            return prove_at_sizes(pair, budget)
+        return prove_stated(pair, self.scope.stated, budget) or found.proof
 
 
 def _difference(stated: Any, own: Any, path: str = "") -> str:
-    """Where what is stated is first another value than that of the proof, empty or empty."""
+    """The first value that is another one than that of the proof; empty if there is none."""
     pairs: Iterable[tuple[object, tuple[Any, Any]]]
     if type(stated) is type(own) is dict:
         pairs = ((key, (stated[key], own[key])) for key in own)
     elif type(stated) is type(own) is list:
         pairs = enumerate(zip_longest(stated, own))
     else:
-        sides = [printable(as_json(one)) for one in (stated, own)]
+        sides = [_printable(as_json(one)) for one in (stated, own)]
         return (
             "" if stated == own else f"its {path[1:]} is {sides[0]}, that of the proof {sides[1]}"
         )
@@ -193,3 +185,8 @@ def embedded(model: Model) -> str:
     if not found:
         raise BadModel(f"there is no certificate in its metadata ({CERTIFICATE})", file=model.file)
     return found[0]
+
+
+def _printable(text: object) -> str:
+    """The begin of what a certificate states, without characters that cannot be printed."""
+    return "".join(one if one.isprintable() else "?" for one in f"{text}"[:_LONG])
