@@ -30,7 +30,7 @@ from passes.proving.symbolic_evaluator import (
     SymbolicEvaluator,
     Values,
 )
-from passes.proving.terms.algebra import Algebra, Contradiction, Manner
+from passes.proving.terms.algebra import Algebra, Contradiction
 from passes.proving.terms.arrays import Array, NotProvable, Unranked
 from passes.proving.terms.conditions import MOST_PARTS
 from passes.proving.terms.field import AtAllSizes
@@ -43,8 +43,6 @@ __all__ = ["Attempt", "attempt", "operators"]
 _MOST_PATHS = 80
 #: Cases of the indices of one output.
 _MOST_CASES = 96
-#: The part of the budget that is kept for a proof without symbols.
-_REST = 0.7
 
 
 @dataclass(frozen=True)
@@ -80,46 +78,11 @@ def attempt(pair: Pair, budget: float = BUDGET) -> Attempt:
 
     The `budget` is in seconds.
     """
-    end = monotonic() + budget
-    found: Attempt | None = None
+    end, promises = monotonic() + budget, pair.promises
     has_cells = _has_cells(pair.before) or _has_cells(pair.after)
-    calls, plain = _calls(pair), Manner(written_out=not has_cells)
-    for manner in [replace(plain, symbols=True), plain] if calls.symbols else [plain]:
-        algebra = Algebra(manner)
-        compared = Comparison(algebra, AtAllSizes(algebra) if has_cells else None)
-        until = end - budget * _REST if manner.symbols else end
-        tried = _attempt(compared, pair, until, budget, calls)
-        found = replace(tried, narrower=(found and found.narrower) or tried.narrower)
-        if tried.proof.is_proven:
-            break
-    assert found is not None
-    return found
-
-
-def _calls(pair: Pair) -> Calls:
-    """What is known of the calls of two models before they are evaluated."""
-    newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
-    try:
-        return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
-    except NotProvable:
-        return Calls(newer)
-
-
-def _opsets(model: Model) -> list[int]:
-    """The opsets of ONNX that a model and its functions import."""
-    imports = [model.proto.opset_import, *(one.opset_import for one in model.proto.functions)]
-    return [one.version for some in imports for one in some if is_onnx_domain(one.domain)]
-
-
-def _has_cells(model: Model) -> bool:
-    """Return whether a model has recurrent operators, whose documents leave sums open."""
-    return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
-
-
-def _attempt(compared: Comparison, pair: Pair, end: float, budget: float, calls: Calls) -> Attempt:
-    """The attempt in one manner, until the `end` of the budget."""
-    algebra, promises = compared.algebra, pair.promises
-    manner = algebra.manner
+    algebra = Algebra(written_out=not has_cells)
+    compared = Comparison(algebra, AtAllSizes(algebra) if has_cells else None)
+    calls = _calls(pair)
     pending: list[Decisions] = [()]
     promised: Decisions = ()
     assumed = set[str]()
@@ -137,7 +100,7 @@ def _attempt(compared: Comparison, pair: Pair, end: float, budget: float, calls:
             if promises.non_empty and not decisions:
                 promised = tuple((one, True) for one in pair.not_empty(algebra))
             algebra.start((*promised, *excluded.conditions(algebra), *decisions))
-            made, non_empty = calls.empty(manner.symbols), promises.non_empty
+            made, non_empty = calls.empty(), promises.non_empty
             old = SymbolicEvaluator(pair.before, algebra, made, True, assumed, non_empty=non_empty)
             answers |= _path(compared, old, pair, ended)
         except Contradiction:  # nothing is like that
@@ -173,6 +136,26 @@ def _attempt(compared: Comparison, pair: Pair, end: float, budget: float, calls:
     if first is not None:
         return replace(first, narrower=proof)
     return Attempt(proof, answers=answers)
+
+
+def _calls(pair: Pair) -> Calls:
+    """What is known of the calls of two models before they are evaluated."""
+    newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
+    try:
+        return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
+    except NotProvable:
+        return Calls(newer)
+
+
+def _opsets(model: Model) -> list[int]:
+    """The opsets of ONNX that a model and its functions import."""
+    imports = [model.proto.opset_import, *(one.opset_import for one in model.proto.functions)]
+    return [one.version for some in imports for one in some if is_onnx_domain(one.domain)]
+
+
+def _has_cells(model: Model) -> bool:
+    """Return whether a model has recurrent operators, whose documents leave sums open."""
+    return any(op_of(place.node) in RECURRENT for place in walk_model(model.proto))
 
 
 Decisions = tuple[tuple[Term, bool], ...]

@@ -22,7 +22,7 @@ from passes.proving.operators.calls import Calls
 from passes.proving.pair import Pair
 from passes.proving.prover import outputs_of
 from passes.proving.symbolic_evaluator import Fails, Fork, SymbolicEvaluator
-from passes.proving.terms.algebra import INT64, Algebra, Contradiction, Manner
+from passes.proving.terms.algebra import INT64, Algebra, Contradiction
 from passes.proving.terms.arrays import Array, NotProvable
 from passes.proving.terms.term import Term
 from passes.types import signature
@@ -36,7 +36,7 @@ def disagreement(
     model: ModelProto,
     feeds: Feeds,
     other: ModelProto | None = None,
-    manner: Manner | None = None,
+    written_out: bool = True,
 ) -> str:
     """How the terms of a model differ from what the executor gives; empty where they agree.
 
@@ -56,7 +56,7 @@ def disagreement(
         return ""
     except ModelFailed:
         expected = None
-    algebra = Algebra(manner)
+    algebra = Algebra(written_out=written_out)
     models = [model] if other is None else [model, other]
     worth = Worth(model, feeds, algebra)
     decisions: list[tuple[Term, bool]] = []

@@ -145,22 +145,6 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, str]]]] = {
             },
         ],
     ),
-    "a running sum": (
-        """(int64[T,2] x, int64[2] s) => (int64[2] y, int64[T,2] z) {
-        y, z = Scan <num_scan_inputs = 1, body = b (int64[2] a, int64[2] r)
-            => (int64[2] t, int64[2] u) { t = Add (a, r) u = Identity (a) }> (s, x) }""",
-        """(int64[T,2] x, int64[2] s) => (int64[2] y, int64[T,2] z) {
-        zero = Constant <value_int = 0> () e = Constant <value_ints = [0]> ()
-        one = Constant <value_int = 1> () m = Constant <value_ints = [-1]> ()
-        first = Unsqueeze (s, e) w = Concat <axis = 0> (first, x) c = CumSum (w, zero)
-        l = Constant <value_int = -1> () y = Gather (c, l) z = Slice (c, e, m, e) }""",
-        [
-            {"CumSum (w, zero)": "CumSum <exclusive = 1> (w, zero)"},
-            {"CumSum (w, zero)": "CumSum <reverse = 1> (w, zero)"},
-            {"CumSum (w, zero)": "CumSum (w, one)"},
-            {"(first, x)": "(x, first)"},
-        ],
-    ),
     "a product by its equation": (
         """(float[T,3] x, float[3,2] w) => (float[T,2] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[2] u) {

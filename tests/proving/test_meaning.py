@@ -10,7 +10,6 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from passes.proving.terms.algebra import Manner
 from passes.proving.terms.arrays import NotProvable
 from tests.proving.meaning import disagreement, drawn
 
@@ -379,7 +378,7 @@ def test_cells_are_their_equations(name: str) -> None:
         feeds = drawn(model, seed)
         if "n" in feeds and seed % 2:  # lengths in range
             feeds["n"] = np.clip(feeds["n"], 0, len(feeds["x"]))
-        assert disagreement(model, feeds, manner=Manner(written_out=seed == 5)) == ""
+        assert disagreement(model, feeds, written_out=seed == 5) == ""
 
 
 def test_whole_numbers_beyond_int64_wrap_around() -> None:

@@ -22,6 +22,8 @@ from passes.types.value_types import dims_of, elem_type_of
 
 #: The terms that stand for a value that a call reads.
 Leaf = Callable[[Array], Sequence[Term]]
+#: From how many nodes on that both models have alike, what they make is not looked into.
+_MANY = 100
 #: What tells a call from others.
 Key = tuple[object, ...]
 
@@ -32,16 +34,16 @@ class Calls:
     kept so that no others get their ids, and those that it returns. `leaves` are the inputs and
     constants of both models. `newer`: no operator of the new model is of an older version, which
     may fail where the original answers, so that versions that mean the same are one. `symbols` are
-    the values of the original that are any floats, since both models make them alike."""
+    values of the original that are any floats, since both models make them alike."""
 
     newer: bool = True
     symbols: frozenset[str] = frozenset()
     leaves: dict[Hashable, Array] = field(default_factory=dict)
     known: dict[Key, tuple[Sequence[Array], list[Array]]] = field(default_factory=dict)
 
-    def empty(self, symbols: bool) -> Calls:
-        """No calls so far; with the `symbols` or without."""
-        return Calls(self.newer, self.symbols if symbols else frozenset())
+    def empty(self) -> Calls:
+        """No calls so far."""
+        return Calls(self.newer, self.symbols)
 
     def find(self, call: Application) -> tuple[Key | None, Sequence[Array], list[Array] | None]:
         """The key of a call, the values that it reads, and those that the equal call of the
@@ -81,14 +83,16 @@ def called(call: Application, leaf: Leaf) -> tuple[Key, list[Term]]:
 
 
 def common_reads(before: Model, after: Model, algebra: Algebra, newer: bool) -> frozenset[str]:
-    """The values of the main graph of the original that nodes of both models make alike, and a node
-    of one model alone reads."""
+    """The values of the main graph of the original that many nodes of both models make alike, and a
+    node of one model alone reads; none if few nodes are alike."""
     made = []
     for model in (before, after):
         opsets = {plain_domain(one.domain): one.version for one in model.proto.opset_import}
         made.append(Structure(model, algebra.terms, opsets, newer, _outer).main())
     calls = [{one for _, one in pairs} for _, pairs in made]
     both = calls[0] & calls[1]
+    if len(both) < _MANY:
+        return frozenset()
     read = {
         values[name]
         for values, pairs in made

@@ -10,7 +10,7 @@ from passes.proving.operators.stated_sizes import computed
 from passes.proving.symbolic_evaluator import Application, operator
 from passes.proving.terms.algebra import INT64
 from passes.proving.terms.arrays import Array
-from passes.proving.terms.term import Term, polynomial
+from passes.proving.terms.term import Term
 
 
 @operator("ScatterND")
@@ -76,7 +76,7 @@ def nonzero(call: Application) -> list[Array]:
 
 @operator("Compress")
 def compress(call: Application) -> list[Array]:
-    """The elements of an axis, or all, where a condition holds: which holds of all, or of one."""
+    """The elements of an axis, or all, where a condition holds: which holds of all."""
     x, chosen, algebra = call.array(0), call.array(1), call.algebra
     axis = call.attributes["axis"]
     if axis is None:
@@ -88,23 +88,7 @@ def compress(call: Application) -> list[Array]:
     fits = algebra.equal(size, chosen.shape[0])
     call.evaluator.given(fits, "there is a condition for each element")
     (index,), condition = chosen.generic()
-    alone = _alone(call, condition, index, size)
-    if alone is not None:
-        sizes = (*x.shape[:axis], algebra.one, *x.shape[axis + 1 :])
-        return [x.read(sizes, lambda at: [*at[:axis], alone, *at[axis + 1 :]])]
     every = algebra.for_each([size], [index], condition)
     if not call.evaluator.decide(every, "the condition holds for all elements"):
         raise call.cannot("operator", "Compress may leave elements out")
     return [x]
-
-
-def _alone(call: Application, condition: Term, index: Term, size: Term) -> Term | None:
-    """The only index below `size` at which a condition holds, if that is known."""
-    algebra = call.algebra
-    parts = dict(polynomial(condition.args[0])) if condition.op == "eq0" else {}
-    slope = parts.pop((index,), 0)
-    if abs(slope) != 1:
-        return None
-    found = algebra.scaled(algebra.sum(parts), -slope)
-    inside = algebra.all((algebra.ge0(found), algebra.below(found, size))) is algebra.true
-    return found if inside and index.uid not in found.free else None

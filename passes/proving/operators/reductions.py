@@ -107,37 +107,6 @@ def dot(
     return _reduced(call, (name, dtype), [size], lambda inner: made("pair", None, pair(inner[0])))
 
 
-@operator("CumSum")
-def running_sum(call: Application) -> list[Array]:
-    """The sums of whole numbers up to each of them, as a loop adds them up."""
-    x, chosen, algebra = call.array(0), call.array(1), call.algebra
-    place = algebra.wide(chosen.dtype, chosen.scalar())
-    number = None if place is None else algebra.number(place)
-    if number is None or "int" not in x.dtype:
-        raise call.cannot("operator", f"a CumSum of {x.dtype}, or along a computed axis")
-    axis = call.axis(number, x.rank)
-    last = algebra.sub(x.shape[axis], algebra.one)
-    backwards, exclusive = call.attributes["reverse"], call.attributes["exclusive"]
-    zero = algebra.null(x.dtype)
-
-    def get(indices: Sequence[Term]) -> Term:
-        index, state = algebra.variable(), algebra.placeholder(x.dtype, "sum")
-        at, own = algebra.lift(index), algebra.applied_to(state)(())
-        read = algebra.sub(last, at) if backwards else at
-        item = x.at([*indices[:axis], read, *indices[axis + 1 :]])
-        added = (
-            algebra.add(own, item)
-            if x.dtype == INT64
-            else algebra.elementwise("Add", (), x.dtype, [own, item])
-        )
-        sums = algebra.recurrence(0, [state], [([], zero)], [([index], added)])
-        before = algebra.sub(last, indices[axis]) if backwards else indices[axis]
-        count = before if exclusive else algebra.add(before, algebra.one)
-        return algebra.state(sums, count, ())
-
-    return [x.like(get)]
-
-
 @operator(*where(lambda row: row.along_axis))
 def rows(call: Application) -> list[Array]:
     """An operator of a row and a place in it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from passes.proving.terms.by_element import ByElement, Manner
+from passes.proving.terms.by_element import ByElement
 from passes.proving.terms.conditions import MOST_WRITTEN_OUT
 from passes.proving.terms.numbers import (
     BOOL,
@@ -16,14 +16,16 @@ from passes.proving.terms.numbers import (
 )
 from passes.proving.terms.term import Term, polynomial, subterms
 
-__all__ = ["BOOL", "INT64", "Algebra", "Contradiction", "Manner"]
+__all__ = ["BOOL", "INT64", "Algebra", "Contradiction"]
 
 
 class Algebra(ByElement):
-    """The terms of a proof, and what is known on the path that is studied."""
+    """The terms of a proof, and what is known on the path that is studied; `written_out`: those of
+    recurrences of a few iterations are."""
 
-    def __init__(self, manner: Manner | None = None) -> None:
-        super().__init__(manner)
+    def __init__(self, *, written_out: bool = True) -> None:
+        super().__init__()
+        self._writes_out = written_out
         #: Which other recurrence, before which iteration, a state is read from.
         self.related: Callable[[Term, Term], tuple[Term, Term] | None] | None = None
 
@@ -185,7 +187,7 @@ class Algebra(ByElement):
         dtypes = recurrence.data
         known = self.number(iteration)
         most = _MOST_COUPLED if indices else MOST_WRITTEN_OUT
-        if known is not None and 0 <= known <= (most if self.manner.written_out else 0):
+        if known is not None and 0 <= known <= (most if self._writes_out else 0):
             made = self.apply(self._written_out(recurrence, known, len(indices)), indices)
             # conditions on the state are of the number that a machine holds
             if dtypes[0] != INT64 or self.proves(self.fits(made) or self.true):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -16,22 +15,8 @@ from passes.proving.terms.numbers import BOOL, INT64, SMALL
 from passes.proving.terms.term import Term
 
 
-@dataclass(frozen=True)
-class Manner:
-    """A manner in which a proof reads terms: whether recurrences of a few iterations are
-    `written_out`, and whether floats that both models make alike are `symbols`, as if they were
-    inputs."""
-
-    written_out: bool = True
-    symbols: bool = False
-
-
 class ByElement(Extremes):
     """Operators by element, whichever prover makes them."""
-
-    def __init__(self, manner: Manner | None = None) -> None:
-        super().__init__()
-        self.manner = manner or Manner()
 
     def by_element(
         self, op: str, attributes: Hashable, dtype: str, args: Sequence[Term], source: str

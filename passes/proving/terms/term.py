@@ -179,8 +179,8 @@ def difference(left: Term, right: Term, variables: Sequence[Term] = ()) -> tuple
     empty where that is the term itself."""
     writer, places = Writer(variables), []
     while (number := _unlike(left, right)) is not None:
-        inner = left.args[number], right.args[number]
-        if left.op in ("ge0", "eq0") or (inner[0].op == "rec" and _unlike(*inner) is None):
+        inner = [atom_of(side.args[number]) for side in (left, right)]
+        if left.op in ("ge0", "eq0", "poly") or (inner[0].op == "rec" and _unlike(*inner) is None):
             break
         if left.op == "rec":
             places.append(writer.enter(left, number))
