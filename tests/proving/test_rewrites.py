@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import onnx.parser
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, helper
 
 import passes
 from passes.choices import Proving, Verifying
 from passes.commands.rewriting import Lower
 from passes.commands.schedules import SCHEDULES
 from passes.engine.outcome import Outcome, Pass
+from passes.ir.protos import copied, replace_all
 from passes.session import Session
 from tests.proving.test_clues import HEAD, wrong
 
@@ -60,6 +62,18 @@ def test_each_row_of_an_unrolled_loop_is_compared() -> None:
         z = Scan <num_scan_inputs = 1, body = b (float row) => (float[N] out) {
             out = Sub (y, row) }> (x) }"""
     found = passes.unroll(parsed(rows), verify=False, prove=True).report.proof
+    assert found is not None
+    assert found.sentence() == "proven for all sizes"
+
+
+def test_a_rewrite_in_a_deep_model_is_proven() -> None:
+    model = parsed(SUM)
+    names = ["x", *map("x{}".format, range(600))]
+    deep = [helper.make_node("Tanh", [one], [other]) for one, other in pairwise(names)]
+    loop = copied(model.graph.node[0])
+    loop.input[1] = names[-1]
+    replace_all(model.graph.node, [*deep, loop])
+    found = passes.lower(model, verify=False, prove=True).report.proof
     assert found is not None
     assert found.sentence() == "proven for all sizes"
 
