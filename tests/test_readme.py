@@ -16,6 +16,7 @@ BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 FILE = re.compile(r"```toml\n# (\S+)\n(.*?)```", re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_tour_shows_what_the_commands_print(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -68,6 +68,7 @@ def with_inputs(inputs: str) -> dict[str, str]:
     return {"float[B,T,2,3] x": inputs}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "made",
     [
@@ -87,6 +88,7 @@ def test_a_row_is_as_long_as_all(made: str) -> None:
     assert guards(changed(ROWS, {ROW: made})) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("made", "inputs"),
     [
@@ -118,6 +120,7 @@ def test_one_iteration_more_reads_after_the_end(more: str) -> None:
     assert_refused(changed(ROWS, {TRIPS: trips}), "out-of-range", pipeline="raise")
 
 
+@pytest.mark.slow
 def test_a_longer_row_is_cut() -> None:
     made = "g = Gather (x, now)  x_b = Concat <axis = 0> (g, z)"
     longer = {ROW: made} | with_inputs("float[B,T,2,3] x, float[N,2,3] z")
@@ -152,6 +155,7 @@ hidden (float[B,T,3] x, float[B,V,3] z) => (float[3] h)
 """
 
 
+@pytest.mark.slow
 def test_a_name_that_hides_the_tensor_is_another_one() -> None:
     assert guards(HIDDEN) == []
     hiding = {"float[B,U,3] w": "float[B,U,3] x", "Identity (w)": "Identity (x)"}
@@ -263,6 +267,7 @@ def test_a_loop_collects_as_often_as_it_runs(between: str) -> None:
     assert guards(stacked(between)) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("between", "inputs"),
     [

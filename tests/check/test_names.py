@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from onnx import helper, parser
 
 from .conftest import Complaint
@@ -89,6 +90,7 @@ def test_a_long_cycle_is_shortened(complaint: Complaint) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_cycle_of_100_000_nodes_needs_no_stack(complaint: Complaint) -> None:
     model = parser.parse_model(f"{HEADER} g (float x) => (float y) {{ y = Neg (x) }}")
     model.graph.node.extend(

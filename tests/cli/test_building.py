@@ -140,6 +140,7 @@ def test_a_name_that_is_neither_pipeline_nor_path() -> None:
     assert errors == "passes.toml: there is no pipeline 'defualt'; the nearest is default\n"
 
 
+@pytest.mark.slow
 def test_a_command_takes_many_models() -> None:
     many = ("nets", "--out-dir", "out", "--results", "rows.jsonl", *FAST)
     code, said, errors = run("simplify", *many, "-j", "2")

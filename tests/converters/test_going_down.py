@@ -65,6 +65,7 @@ def test_the_page_counts_cases_by_operator() -> None:
     assert read[1]["in_bodies"] == "if its own: TopK has no axis | or two [not-constant]"
 
 
+@pytest.mark.slow
 def test_one_case_of_every_third_op(ort: OnnxRuntimeExecutor) -> None:
     found = list(go_down(one_of_each_op()[::3], ort, (13, 9)))
     assert wrong(found) == []

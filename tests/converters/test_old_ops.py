@@ -89,6 +89,7 @@ def _run(executor: Executor, model: ModelProto, feeds: Feeds) -> Outcome | str:
         return f"{type(error).__name__}: {error}"
 
 
+@pytest.mark.slow
 def test_some_old_nodes_give_the_same_when_upgraded(ort: OnnxRuntimeExecutor) -> None:
     compared, found = wrong(all_entries()[::15], ort)
     assert found == []

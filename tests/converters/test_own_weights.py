@@ -51,6 +51,7 @@ def test_the_weight_of_one_scan_moves_into_its_body(opset: int) -> None:
     assert weights(result.model) == ["cell"]
 
 
+@pytest.mark.slow
 def test_at_ir_3_it_is_an_input_no_more() -> None:
     result = assert_rewrite(cells("y", ir_version=3), opset=21)
     assert weights(result.model) == ["cell"]
@@ -67,6 +68,7 @@ def test_a_weight_that_others_read_stays(model: ModelProto, opset: int) -> None:
     assert weights(result.model) == ["cells"]
 
 
+@pytest.mark.slow
 def test_a_weight_that_a_caller_may_override_stays() -> None:
     model = cells("y")
     kind = helper.make_tensor_value_info("W", TensorProto.FLOAT, (WIDTH, WIDTH))

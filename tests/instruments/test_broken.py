@@ -14,6 +14,7 @@ from tests.instruments.generate.choices import Choices
 from tests.instruments.generate.model import generate
 
 
+@pytest.mark.slow
 def test_broken_files_are_refused_in_a_sentence() -> None:
     tally = run(0, 6, 60.0)
     assert not tally.faults

@@ -27,6 +27,7 @@ def test_an_operator_of_another_domain_is_none_of_onnx() -> None:
     assert called_key(other) == ("my", "Identity", "2")
 
 
+@pytest.mark.slow
 def test_nothing_else_reads_op_type() -> None:
     """`node.op_type == "Identity"` would take `my.Identity` for ONNX's."""
     allowed = {

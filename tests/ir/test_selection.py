@@ -103,6 +103,7 @@ def test_loops_of_one_name_in_two_branches_are_two() -> None:
     assert len(paths(after)) == 2, "the rounds and the rest"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("pattern", "left"), [("main/scan_0", "Loop"), ("main/scan_0.body/*", "Scan")]
 )

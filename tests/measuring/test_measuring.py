@@ -79,6 +79,7 @@ def test_a_gain_may_be_required() -> None:
     assert errors.endswith("--require-gain asks for 1000x\n")
 
 
+@pytest.mark.slow
 def test_a_rewrite_is_measured() -> None:
     pytest.importorskip("onnxruntime")
     given = ("optimize", "sum.onnx", "-o", "new.onnx", "--dim", "T=2", "--dim", "B=1")

@@ -112,6 +112,7 @@ def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
         Model.load(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("pipeline", "options"),
     [("peel", {"peel": "first"}), ("peel", {"peel": "last"}), ("unroll-partial", {"factor": 3})],

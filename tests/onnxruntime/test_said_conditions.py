@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from onnx import ModelProto
 
 from passes.ir import scope as scoping
@@ -78,6 +79,7 @@ def test_a_body_that_returns_what_it_reads_outside() -> None:
     assert heads(simplified(model_of(loop(condition)))) == [["trips", "true"]]
 
 
+@pytest.mark.slow
 def test_a_constant_of_the_same_name_around_it_does_not_count() -> None:
     """There, `fixed` is what the Scan scans: it ends the Loop as it did."""
     inner = loop("on = Identity (fixed)") + "sum = ReduceSum <keepdims = 0> (s, one)"

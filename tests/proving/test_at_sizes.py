@@ -52,6 +52,7 @@ def proof(before: str, after: str) -> Proof:
     return prove_at_sizes(*models(before, after), BUDGET)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_at_drawn_sizes_is_not_proven(name: str) -> None:
     text, right, wrong = WRONG[name]
@@ -67,6 +68,7 @@ def test_what_is_wrong_at_drawn_sizes_is_not_proven(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("before", FALSE_PROOFS, ids=lambda path: path.name.partition(".")[0])
 def test_what_was_once_proven_falsely_is_not_proven_at_sizes(before: Path) -> None:
     found, name = prove(*sides(before), BUDGET).proof, before.name.partition(".")[0]

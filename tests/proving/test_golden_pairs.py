@@ -45,6 +45,7 @@ def test_the_table_of_the_page_has_every_golden_pair() -> None:
     assert all(first == sum(others) for first, *others in told.values())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["carry-captures", "regroup-sum", "split-state"])
 def test_the_table_of_the_page_is_current(command: str) -> None:
     found = filter(None, map(GOLDEN.found, GOLDEN.pairs(f"/{command}/")))

@@ -186,6 +186,7 @@ def test_a_trip_count_is_fixed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_size_at_which_the_original_fails_is_no_evidence() -> None:
     square = """(float[T] x) => (float[99,99] y) {
         shape = Constant <value_ints = [99, 99]> () y = Reshape (x, shape) }"""

@@ -145,6 +145,7 @@ def test_promises_of_commands_one_after_the_other() -> None:
     assert Promises.of(options) == Promises(5, non_empty=True, given=given)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
 def test_a_rewrite_is_proven_under_its_own_options() -> None:
     before, _ = golden("unroll/check_output")

@@ -75,6 +75,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PAIRS)
 def test_no_proof_covers_inputs_on_which_models_differ(name: str) -> None:
     before, after = sides(PAIRS[name])

@@ -297,6 +297,7 @@ def timely(names: Iterable[str]) -> list[ParameterSet]:
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", timely(WRONG))
 def test_what_is_wrong_is_not_proven(name: str) -> None:
     text, right, wrong = WRONG[name]
@@ -314,6 +315,7 @@ def test_a_cell_is_its_equations_and_no_others() -> None:
     assert not proof(RNN, SPELLED.replace("@", "Add").replace("(k) }", "(h) }")).is_proven
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("pair", list(pairs()), ids=lambda pair: f"{pair.kind}: {pair.name}")
 def test_what_few_inputs_show_is_not_proven(pair: Pair) -> None:
     assert not proof(pair.before, pair.after).is_proven

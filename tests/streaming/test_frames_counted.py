@@ -55,6 +55,7 @@ def test_an_expanded_cell_with_lengths_counts_its_frames(cell: str, gates: str, 
     assert len(streamed.plan.states) == (3 if cell == "LSTM" else 2)
 
 
+@pytest.mark.slow
 def test_lengths_are_not_compared_with_a_chunk() -> None:
     expanded = passes.expand(as_model(RAGGED), form="scan", verify=False).model
     streamed = passes.stream(expanded, "T", judge=QUICK)

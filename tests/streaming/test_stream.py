@@ -240,6 +240,7 @@ def test_a_state_that_was_an_input_and_an_output_keeps_its_names() -> None:
     assert all(state.fill is None and state.value is None for state in streamed.plan.states)
 
 
+@pytest.mark.slow
 def test_the_lengths_of_rows_are_counted_down() -> None:
     with_lengths = {"float[1,B,1] c)": "float[1,B,1] c, int32[B] l)", 'R, "", "",': 'R, "", l,'}
     streamed = passes.stream(model(changed(LSTM, with_lengths)), "T", judge=BOTH)

@@ -79,6 +79,7 @@ def _loop(model: ModelProto, index: int, node: NodeProto) -> Iterator[tuple[str,
         yield f"{node.input[place]} left out", mutant
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_mutant_is_caught(name: str, exact: bool) -> None:

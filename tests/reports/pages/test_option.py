@@ -114,6 +114,7 @@ def test_a_build_and_its_second_run() -> None:
     assert "2 from the cache" in Path("site/index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_many_models_of_a_command() -> None:
     onnx.save(as_model(PROJECTION), "p.onnx")
     code, _, _ = run("lower", "m.onnx", "p.onnx", "--out-dir", "out", "--html", "all.html", *FAST)

@@ -122,6 +122,7 @@ def test_what_is_no_number_reaches_no_step_before(name: str, value: float) -> No
             np.testing.assert_allclose(after[output][known], expected[known], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_there_and_back() -> None:
     model = as_model(delta_rule())
     once = passes.optimize(model, allow_reassociation=True, contrib=True)

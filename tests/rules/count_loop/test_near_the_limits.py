@@ -281,6 +281,7 @@ def _check(loops: Sequence[While], draws: int) -> int:
     return counted
 
 
+@pytest.mark.slow
 def test_whiles_run_as_often_as_before_near_the_limits() -> None:
     loops = random.Random(1).sample(list(_whiles()), 80)
     assert _check(loops, 12) > 30

@@ -29,6 +29,7 @@ def limit(model: ModelProto) -> int:
     return int(onnx.numpy_helper.to_array(bound).item())
 
 
+@pytest.mark.slow
 def test_both_branches_answer_the_same() -> None:
     after = passes.optimize(KNN, verify_budget=10).model
     most = limit(after)

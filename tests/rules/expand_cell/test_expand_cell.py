@@ -176,6 +176,7 @@ ACTIVATIONS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_every_activation_in_every_place(executors: Executors, name: str) -> None:
     """Parameters are taken in order by those that have some; others do not use any up."""
@@ -192,6 +193,7 @@ def test_every_activation_in_every_place(executors: Executors, name: str) -> Non
         assert_same(executors, model_of(text, {"hidden_size = 4": attributes}), forms=["scan"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ACTIVATIONS[:8])
 def test_parameters_by_default(executors: Executors, name: str) -> None:
     attributes = f'hidden_size = 4, activations = ["{name}"]'

@@ -109,6 +109,7 @@ def test_every_axis_and_direction(seed: int) -> None:
     flattened(nest(axes, back=rng.randint(0, 1), out_back=rng.randint(0, 1)))
 
 
+@pytest.mark.slow
 def test_leading_axes_are_not_transposed() -> None:
     assert "Transpose" not in ops(flattened(PLAIN))
     assert "Transpose" not in ops(flattened(nest((-4, -3, -4, -3))))
@@ -215,6 +216,7 @@ def test_lengths_must_agree_as_before(shapes: tuple[tuple[int, int], tuple[int, 
     assert_both_fail(after, of_shapes(*shapes[::-1]))
 
 
+@pytest.mark.slow
 def test_where_there_are_no_rows_their_lengths_may_differ() -> None:
     for shapes in [((0, 3), (0, 4)), ((0, 3), (0, 0)), ((0, 0), (0, 2))]:
         feeds = of_shapes(*shapes)

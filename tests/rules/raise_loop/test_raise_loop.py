@@ -214,6 +214,7 @@ def test_a_trip_count_may_be_the_length_of_a_split_tensor() -> None:
     assert list(scan_of(result).input) == ["h0", "x"]
 
 
+@pytest.mark.slow
 def test_a_body_of_thousands_of_nodes_takes_seconds() -> None:
     chain = "\n".join(f"v{n + 1} = Add (v{n}, h)" for n in range(4000))
     model = as_model(

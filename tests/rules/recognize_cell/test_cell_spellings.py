@@ -132,6 +132,7 @@ def test_weights_as_inputs() -> None:
         assert "Transpose" in everywhere(after)
 
 
+@pytest.mark.slow
 def test_some_weights_as_inputs() -> None:
     recognized(cell(fed(LSTM, "float[8] bias")))
     held = separate_weights()
@@ -266,6 +267,7 @@ def test_updates_of_a_gru(update: str) -> None:
     assert "GRU" in everywhere(after)
 
 
+@pytest.mark.slow
 def test_a_bias_that_is_reset_with_the_state() -> None:
     product = "b = MatMul (h_in, R)"
     late = changed(GRU, {product: "b0 = MatMul (h_in, R)  b = Add (b0, bias)"})

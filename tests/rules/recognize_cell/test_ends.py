@@ -45,6 +45,7 @@ def assert_same(
             np.testing.assert_allclose(one[name], other[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lengths", [[3, 2], [0, 1], [-1, 7], [0, 0]])
 def test_lengths_may_be_too_small_or_too_large(lengths: list[int]) -> None:
     models = both("lengths")

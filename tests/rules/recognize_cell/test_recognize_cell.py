@@ -281,6 +281,7 @@ def test_a_wide_gru_pays_for_fewer_rows(rows: int, taken: bool) -> None:
         assert_refused(model, "not-worth-it", pipeline="recognize-cell")
 
 
+@pytest.mark.slow
 def test_cells_with_the_same_names_each_have_their_own_weights() -> None:
     """In the main graph and in both branches, of which one computes a weight of its own."""
     model = """

@@ -274,6 +274,7 @@ def test_24_layers_of_a_transformer_become_a_scan() -> None:
     assert [node.op_type for node in rolled.graph.node] == ["Scan"]
 
 
+@pytest.mark.slow
 def test_an_lstm_over_many_steps_is_a_loop_again_in_linear_time() -> None:
     nodes, seconds = [], []
     for steps in (100, 500):

@@ -132,6 +132,7 @@ g (float[1,N] y0) => (float[1,N] y199) <int64 zero = {0}, int64 one = {1}>
 """
 
 
+@pytest.mark.slow
 def test_a_chain_of_ifs_is_a_chain_of_branches() -> None:
     ifs = [changed(ASKING_AGAIN, {"_this": f"{i}", "_last": f"{i - 1}"}) for i in range(1, 200)]
     model = as_model(changed(CHAIN, {"CHAIN_OF_IFS": "".join(ifs)}))

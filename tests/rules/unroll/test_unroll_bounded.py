@@ -319,6 +319,7 @@ g (float[2] h, float limit) => (float[2] y)
     assert after.graph.output[1].name == "enough"
 
 
+@pytest.mark.slow
 def test_a_while_in_a_function_is_bounded() -> None:
     after = unrolled(
         """
@@ -463,6 +464,7 @@ def _wrong_session() -> Session:
     return Session([unroll], Verifying("reference"))
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:
     model = tmp_path / "while.onnx"
     onnx.save(unbounded(), model)

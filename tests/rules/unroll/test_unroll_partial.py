@@ -148,6 +148,7 @@ def test_only_means_the_loops_of_the_model_as_it_was_read(path: str, final: str)
     assert final in loops[1].output
 
 
+@pytest.mark.slow
 def test_only_leaves_the_conversion_of_a_scan_8_alone() -> None:
     model = onnx.load(EXPORTED.parent / "binary" / "gru.onnx")
     result = passes.unroll(model, only=["main/scan_0"], factor=2, verify_budget=20)
