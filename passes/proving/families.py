@@ -42,8 +42,8 @@ LOSSLESS = {
 }
 
 #: Attributes that are 0 or 1; of other numbers, executors differ.
-_FLAGS = """allowzero exclusive fmod input_forget keepdims layout linear_before_reset
-    noop_with_empty_axes reverse select_last_index transA transB upper"""
+_FLAGS = """allowzero exclusive fmod input_forget keepdims largest layout linear_before_reset
+    new_axis noop_with_empty_axes reverse select_last_index sorted transA transB upper"""
 
 
 def odd_flag(attributes: Mapping[str, Any]) -> str:

@@ -46,6 +46,16 @@ SEQUENCES: dict[str, Case] = {
             y = Reshape (a, all)  }""",
         {"x": [1, 2]},
     ),
+    "a new axis of another number": (
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[T,2] x, int64 n) => (int64[K] m) {
+            e = SequenceEmpty ()
+            s = Loop <body = b (int64 i, bool c, seq(float[2]) s) => (bool d, seq(float[2]) t) {
+                d = Identity (c)  r = Gather (x, i)  t = SequenceInsert (s, r) }> (n, , e)
+            a = ConcatFromSequence <axis = 0, new_axis = 1> (s)  m = Shape (a) }""",
+        {"new_axis = 1": "new_axis = 2"},
+        {"x": [[1, 2], [3, 4]], "n": 2},
+    ),
     "an input that is a sequence, read elsewhere": (
         """<ir_version: 10, opset_import: ["" : 21]>
         g (seq(float[2]) s, int64 i, int64 j) => (float[2] y) { y = SequenceAt (s, i) }""",
