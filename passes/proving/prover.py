@@ -10,6 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
+from passes.analysis.safety.randomness import first_random
 from passes.choices import PROOF_BUDGET as BUDGET
 from passes.errors import BadModel
 from passes.ir.model import Model
@@ -17,12 +18,12 @@ from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import MAIN, walk_model
 from passes.operators.cells import RECURRENT
 from passes.proving import operators  # the table
-from passes.proving.assumptions import ALWAYS, REGROUPED
+from passes.proving.assumptions import ALIKE, ALWAYS, REGROUPED
 from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Comparison, Relations
 from passes.proving.nodes import versions
-from passes.proving.operators.calls import Calls, common_reads
+from passes.proving.operators.calls import Calls, Main
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -40,6 +41,10 @@ from passes.verify.compare.verdicts import Failure
 
 __all__ = ["Attempt", "attempt", "operators"]
 
+#: Terms of whole numbers.
+_PLAIN = frozenset(
+    ["ge0", "eq0", "poly", "mono", "var", "dim", "idiv", "min", "max", "elem", "st", "trips"]
+)
 _MOST_PATHS = 80
 #: Cases of the indices of one output.
 _MOST_CASES = 96
@@ -82,7 +87,10 @@ def attempt(pair: Pair, budget: float = BUDGET) -> Attempt:
     has_cells = _has_cells(pair.before) or _has_cells(pair.after)
     algebra = Algebra(written_out=not has_cells)
     compared = Comparison(algebra, AtAllSizes(algebra) if has_cells else None)
-    calls = _calls(pair)
+    calls, is_same = _calls(pair)
+    if is_same and not promises:
+        scope = Scope(static=pair.is_static)
+        return Attempt(Proof("proven", assumed=(ALIKE,), paths=1, scope=scope), answers=True)
     pending: list[Decisions] = [()]
     promised: Decisions = ()
     assumed = set[str]()
@@ -138,13 +146,17 @@ def attempt(pair: Pair, budget: float = BUDGET) -> Attempt:
     return Attempt(proof, answers=answers)
 
 
-def _calls(pair: Pair) -> Calls:
-    """What is known of the calls of two models before they are evaluated."""
+def _calls(pair: Pair) -> tuple[Calls, bool]:
+    """What is known of the calls of two models before they are evaluated, and whether the new model
+    makes no others, and the same outputs of them."""
     newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
+    terms = Algebra().terms
     try:
-        return Calls(newer, common_reads(pair.before, pair.after, Algebra(), newer))
+        before, after = (Main.of(model, terms, newer) for model in (pair.before, pair.after))
     except NotProvable:
-        return Calls(newer)
+        return Calls(newer), False
+    is_random = first_random(pair.before, pair.before.proto.graph.node) is not None
+    return Calls(newer, before.read_alike(after)), after.is_all_of(before) and not is_random
 
 
 def _opsets(model: Model) -> list[int]:
@@ -379,21 +391,7 @@ def _case(algebra: Algebra, left: Term, right: Term) -> Term | None:
 
 def _is_plain(term: Term) -> bool:
     """Return whether a condition is one of whole numbers, and of nothing that is bound."""
-    plain = {
-        "ge0",
-        "eq0",
-        "poly",
-        "mono",
-        "var",
-        "dim",
-        "idiv",
-        "min",
-        "max",
-        "elem",
-        "st",
-        "trips",
-    }
     return all(
-        one.op in plain or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
+        one.op in _PLAIN or not one.free or (one.op == "ew" and one.parts[0] == "Cast")
         for one in subterms(term)
     ) and not any(one.op in ("bv", "bp", "ph") for one in subterms(term) if one.uid in term.free)

@@ -173,7 +173,7 @@ class SymbolicEvaluator:
     non_empty: bool = False
     over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
     read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
-    answered: list[Term] = field(default_factory=list)  # that calls answer, as they do
+    taken: list[Term] = field(default_factory=list)  # what holds since the original answers
     obstacles: list[NotProvable] = field(default_factory=list)  # at calls that are not evaluated
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
@@ -211,8 +211,7 @@ class SymbolicEvaluator:
         if self.algebra.proves(condition):
             return
         if self.original and _is_of_call(condition):
-            self.algebra.assume(condition)
-            self.answered.append(condition)
+            self._take(condition)
             return
         if condition is self.algebra.false and not reason.is_shown:
             raise Fails(reason.text)
@@ -225,7 +224,15 @@ class SymbolicEvaluator:
             raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
         if not self.original and any(one.op == "answers" for one in subterms(condition)):
             raise NotProvable("operator", f"{reason}, which is not shown: it is not modelled")
+        if self.original and condition.op != "eq0":  # an equation is read in what was made before
+            self._take(condition)
+            return
         raise Fork(condition, certain=self.original)
+
+    def _take(self, condition: Term) -> None:
+        """Let a condition hold, without which the original fails."""
+        self.algebra.assume(condition)
+        self.taken.append(condition)
 
     def whole_numbers(self, array: Array) -> Array:
         """Prove that no element of an int64 array overflows, so that its terms are its values."""
@@ -400,9 +407,6 @@ class SymbolicEvaluator:
             if name and name not in values:
                 raise self.cannot("model", f"it reads {name!r}, which does not exist")
         inputs = [values[name] if name else None for name in node.input]
-        for function in self.model.proto.functions:
-            if function_key(function) == called_key(node):
-                return self._called(function, node, inputs)
         if op_of(node) == "Constant" and len(node.attribute) != 1:
             raise self.cannot("model", "a Constant has no value, or several")
         tensor = constant_tensor(node)
@@ -432,6 +436,9 @@ class SymbolicEvaluator:
     def _evaluated(self, call: Application) -> list[Array]:
         """The outputs of a node; where its operator cannot be evaluated on these inputs, they are
         functions of which nothing is known."""
+        for function in self.model.proto.functions:
+            if function_key(function) == called_key(call.node):
+                return self._called(function, call.node, call.inputs)
         handler, depth, vacuous = _TABLE.get(call.op), len(self.path), self.is_vacuous
         if call.op == "Identity":
             return [call.array(0)]

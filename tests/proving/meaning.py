@@ -68,7 +68,7 @@ def disagreement(
             ]
             sides = [outputs_of(one, Pair(one.model, one.model)) for one in evaluators]
         except Contradiction:
-            return "what holds on these inputs is a contradiction"
+            return "" if expected is None else "what holds on these inputs is a contradiction"
         except Fails as error:
             return "" if expected is None else f"it answers, the terms fail: {error}"
         except Fork as fork:
@@ -77,8 +77,8 @@ def disagreement(
                 return "" if expected is None else f"it answers without {fork.condition}"
             decisions.append((fork.condition, holds))
             continue
-        if not all(worth.of(condition) for one in evaluators for condition in one.answered):
-            return "" if expected is None else "it answers, a call of the terms does not"
+        if not all(worth.of(condition) for one in evaluators for condition in one.taken):
+            return "" if expected is None else "it answers, the terms need what does not hold"
         if expected is None:
             return "it fails, the terms answer"
         assumed = any(one.assumed for one in evaluators)

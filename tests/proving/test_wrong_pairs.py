@@ -29,6 +29,17 @@ WRONG = {
         "Less (m, big)",
         "Identity (c)",
     ),
+    "a float without bounds, which is finite in onnxruntime": (
+        "(float[N] x) => (float[N] y) { y = @ }",
+        "Clip (x)",
+        "Identity (x)",
+    ),
+    "a float without an upper bound": (
+        """(float[N] x, float a) => (float[N] y) { z = Clip (x, a)
+        m = Constant <value_float = inf> () y = @ }""",
+        "Clip (x, a)",
+        "Clip (x, a, m)",
+    ),
     "another captured value": (
         """(float[T,2] x, float[2] h, float[2] v, float[2] w) => (float[2] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] r) => (float[2] t) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from math import prod
 from time import monotonic
@@ -35,11 +35,9 @@ from passes.types.value_types import dims_of
 from passes.verify.executor import Array, CannotRun, Feeds, ModelFailed, TookTooLong, Value
 from passes.verify.inputs.drawer import CannotDraw, Case, Drawer
 from passes.verify.inputs.hints import model_hints
-from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.plans import Plan
 from passes.verify.inputs.uses import uses_of
-from passes.verify.reference import ReferenceExecutor
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.library import Library
@@ -51,8 +49,6 @@ SIZES = ((2, 3, 1, 4), (3, 1, 2), (1, 3, 2), (1,), (2,), (0,), (3,))
 #: Elements of the inputs of a case.
 _MOST_ELEMENTS = 20_000
 _ATTEMPTS = 6
-#: Seconds for learning what inputs a model takes.
-_LEARNING = 2.0
 #: Runs of a pair at one draw, and conditions that are decided in one of them.
 _MOST_PATHS, MOST_DECISIONS = 128, 6
 #: Draws of whole numbers at each size, if they matter.
@@ -124,8 +120,6 @@ class PairAtSizes:
         while True:
             try:
                 self._at_all_sizes(drawer)
-                if not self.found.draws and (taught := learned(self._models[0], drawer)):
-                    self._at_all_sizes(taught)
             except Wanted as error:
                 if error.names <= self.wanted:
                     raise NotProvable("decision", f"{min(error.names)!r} decides a size") from error
@@ -321,17 +315,6 @@ def drawer_of(before: Model, after: Model) -> Drawer:
     return Drawer(
         inputs, hints=model_hints(before), mentioned=mentioned, uses=uses_of(before.proto)
     )
-
-
-def learned(before: Model, drawer: Drawer) -> Drawer | None:
-    """The drawer with what failures of the original teach of its inputs."""
-    executor = ReferenceExecutor(keep=2)
-    lessons = Lessons(before.proto, drawer, executor, before.base_dir, _LEARNING)
-    try:
-        needs = lessons.learn(monotonic() + _LEARNING)
-    except TimeoutError:
-        return None
-    return None if needs is None else replace(drawer, needs=needs)
 
 
 def attempts(drawer: Drawer, place: int, names: frozenset[str] = frozenset()) -> Iterator[Feeds]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from passes.ir.constants import constant_tensor
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.ir.scope import free_names
-from passes.proving.nodes import meaning
+from passes.proving.nodes import meaning, versions
 from passes.proving.symbolic_evaluator import Application
-from passes.proving.terms.algebra import Algebra
 from passes.proving.terms.arrays import Array, NotProvable
 from passes.proving.terms.constants import digest
 from passes.proving.terms.term import Interned, Term
 from passes.types.value_types import dims_of, elem_type_of
+from passes.verify.reference.library import call_attributes, specialise
 
 #: The terms that stand for a value that a call reads.
 Leaf = Callable[[Array], Sequence[Term]]
@@ -69,43 +70,69 @@ def called(call: Application, leaf: Leaf) -> tuple[Key, list[Term]]:
     Raises:
         NotProvable: a body calls a function of the model, or has a form that is not modelled.
     """
-    node, evaluator = call.node, call.evaluator
+    evaluator = call.evaluator
     args = [term for array in call.inputs if array is not None for term in leaf(array)]
-    given = [array is not None for array in call.inputs]
-    body = Structure(
+    structure = Structure(
         evaluator.model,
         call.algebra.terms,
         call.opsets,
         evaluator.calls.newer,
         lambda name: leaf(call.value(name)),
     )
-    return (*body.data(node), _trimmed(given)), [*args, *body.graphs(node)]
+    data, inner = structure.call(call.node)
+    return data, [*args, *inner]
 
 
-def common_reads(before: Model, after: Model, algebra: Algebra, newer: bool) -> frozenset[str]:
-    """The values of the main graph of the original that many nodes of both models make alike, and a
-    node of one model alone reads; none if few nodes are alike."""
-    made = []
-    for model in (before, after):
+@dataclass(frozen=True)
+class Main:
+    """The main graph of a model: its values by name, and the nodes with their terms."""
+
+    values: Mapping[str, Term]
+    nodes: Sequence[tuple[NodeProto, Term]]
+    outputs: Sequence[str]
+
+    @classmethod
+    def of(cls, model: Model, terms: Interned, newer: bool) -> Main:
+        """The main graph of a model. Raises NotProvable if a part of it has no term."""
         opsets = {plain_domain(one.domain): one.version for one in model.proto.opset_import}
-        made.append(Structure(model, algebra.terms, opsets, newer, _outer).main())
-    calls = [{one for _, one in pairs} for _, pairs in made]
-    both = calls[0] & calls[1]
-    if len(both) < _MANY:
-        return frozenset()
-    read = {
-        values[name]
-        for values, pairs in made
-        for node, one in pairs
-        if one not in both
-        for name in free_names(node)
-        if name
-    }
-    return frozenset(
-        name
-        for name, one in made[0][0].items()
-        if one in read and one.op == "part" and one.args[0] in both
-    )
+        structure = Structure(model, terms, opsets, newer, _outer)
+        graph = model.proto.graph
+        for value in graph.input:
+            structure.values[value.name] = terms.make("in", value.name)
+        fed = {value.name for value in graph.input}
+        structure.constants([one for one in graph.initializer if one.name not in fed])
+        nodes = [(node, structure.node(node)) for node in graph.node]
+        return cls(structure.values, nodes, [one.name for one in graph.output])
+
+    @cached_property
+    def calls(self) -> set[Term]:
+        """The terms of all nodes."""
+        return {one for _, one in self.nodes}
+
+    def is_all_of(self, other: Main) -> bool:
+        """Return whether this graph makes its outputs as another one does, of nodes of that one
+        alone."""
+        same = (self.values[one] is other.values[one] for one in self.outputs)
+        return self.calls <= other.calls and all(same)
+
+    def read_alike(self, other: Main) -> frozenset[str]:
+        """The values that many nodes of both graphs make alike, and a node of one of them alone
+        reads; none if few nodes are alike."""
+        both = self.calls & other.calls
+        read = {
+            main.values[name]
+            for main in (self, other)
+            for node, one in main.nodes
+            if one not in both
+            for name in free_names(node)
+            if name
+        }
+        found = (
+            name
+            for name, one in self.values.items()
+            if one in read and one.op == "part" and one.args[0] in both
+        )
+        return frozenset(found if len(both) >= _MANY else ())
 
 
 def _outer(name: str) -> Sequence[Term]:
@@ -132,31 +159,23 @@ class Structure:
     values: dict[str, Term] = field(default_factory=dict)
     level: int = 0
 
-    def main(self) -> tuple[dict[str, Term], list[tuple[NodeProto, Term]]]:
-        """The values of the main graph by name, and its nodes with their terms."""
-        graph = self.model.proto.graph
-        for value in graph.input:
-            self.values[value.name] = self.terms.make("in", value.name)
-        fed = {value.name for value in graph.input}
-        self._constants([one for one in graph.initializer if one.name not in fed])
-        return self.values, [(node, self._node(node)) for node in graph.node]
-
-    def data(self, node: NodeProto) -> Key:
-        """The operator, its meaning, and the outputs that are read: their number decides what some
-        compute."""
+    def call(self, node: NodeProto) -> tuple[Key, list[Term]]:
+        """The operator, its meaning, the operands that are given, and the outputs that are read:
+        their number decides what some compute; and the bodies, also that of a function."""
+        given, outputs = (_trimmed(list(map(bool, names))) for names in (node.input, node.output))
+        for function in self.model.proto.functions:
+            if function_key(function) == called_key(node):
+                return ("function", op_of(node), outputs, given), [self._function(node, function)]
         version, attributes = meaning(node, self.opsets, newer=self.newer)
-        outputs = _trimmed([bool(name) for name in node.output])
-        return plain_domain(node.domain), op_of(node), node.overload, version, attributes, outputs
-
-    def graphs(self, node: NodeProto) -> list[Term]:
-        """The bodies of a node."""
+        operator = plain_domain(node.domain), op_of(node), node.overload
         inner = sorted(subgraphs(node), key=lambda one: one[0])
-        return [
+        return (*operator, version, attributes, outputs, given), [
             replace(self, values=dict(self.values), level=self.level + 1)._graph(name, graph)
             for name, graph in inner
         ]
 
-    def _constants(self, tensors: Iterable[TensorProto]) -> None:
+    def constants(self, tensors: Iterable[TensorProto]) -> None:
+        """Add values that are constants."""
         for tensor in tensors:
             self.values[tensor.name] = self._tensor(tensor)
 
@@ -168,25 +187,34 @@ class Structure:
             raise NotProvable("sparse", "a sparse initializer is not modelled")
         for place, value in enumerate(graph.input):
             self.values[value.name] = self.terms.make("in", (self.level, place))
-        self._constants(graph.initializer)
-        made = [self._node(node) for node in graph.node]
-        outputs = [self._value(one.name) for one in graph.output]
+        self.constants(graph.initializer)
+        kinds = tuple(map(_fixed, (*graph.input, *graph.output)))
+        outputs = [one.name for one in graph.output]
+        return self._body((name, self.level, kinds), graph.node, outputs)
+
+    def _function(self, node: NodeProto, function: FunctionProto) -> Term:
+        body, level = specialise(function, call_attributes(node, function)), self.level + 1
+        values = {name: self.terms.make("in", (level, n)) for n, name in enumerate(body.input)}
+        opsets = versions(body.opset_import)
+        inner = replace(self, opsets=opsets, captured=_outer, values=values, level=level)
+        return inner._body(level, body.node, body.output)
+
+    def _body(self, data: Hashable, nodes: Iterable[NodeProto], names: Iterable[str]) -> Term:
+        made = [self.node(node) for node in nodes]
+        outputs = list(map(self._value, names))
         reached = {part for one in outputs for part in _computed(one)}
         unread = sorted({one for one in made if one not in reached}, key=lambda one: one.uid)
-        kinds = tuple(map(_fixed, (*graph.input, *graph.output)))
-        return self.terms.make("graph", (name, self.level, kinds), [*outputs, *unread])
+        return self.terms.make("graph", data, [*outputs, *unread])
 
-    def _node(self, node: NodeProto) -> Term:
-        if any(function_key(one) == called_key(node) for one in self.model.proto.functions):
-            raise NotProvable("function", "a call of a function of the model is not described")
+    def node(self, node: NodeProto) -> Term:
+        """The term of a node, whose outputs are values from here on."""
         tensor = constant_tensor(node)
         if tensor is not None:
             made = self.values[node.output[0]] = self._tensor(tensor)
             return made
-        given = [bool(name) for name in node.input]
         args = [self._value(name) for name in node.input if name]
-        data = (*self.data(node), _trimmed(given))
-        made = self.terms.make("call", data, [*args, *self.graphs(node)])
+        data, inner = self.call(node)
+        made = self.terms.make("call", data, [*args, *inner])
         for place, name in enumerate(node.output):
             if name:
                 self.values[name] = self.terms.make("part", (place,), [made])

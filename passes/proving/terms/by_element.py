@@ -43,14 +43,20 @@ class ByElement(Extremes):
         return self.elementwise(op, attributes, dtype, (one, other))
 
     def _clipped(self, dtype: str, value: Term, bounds: Mapping[str, Term]) -> Term:
-        """A number between bounds, of which a float may be a zero of either sign."""
+        """A number between bounds, of which a float may be a zero of either sign; without a bound,
+        onnxruntime makes an infinity the largest number, and onnx does not."""
         if dtype == INT64:
             for step, bound in bounds.items():
                 value = self._of_two(step, (), dtype, value, bound)
             return value
         kept = {step: one for step, one in bounds.items() if not self._bounds_nothing(step, one)}
-        which = "Max" in kept, "Min" in kept
-        return self.elementwise("Clip", which, dtype, [value, *kept.values()]) if kept else value
+        is_open = "float" in dtype
+        which = tuple(
+            None if is_open and one not in bounds else one in kept for one in ("Max", "Min")
+        )
+        if which == (False, False):
+            return value
+        return self.elementwise("Clip", which, dtype, [value, *kept.values()])
 
     def _compared(self, op: str, source: str, args: Sequence[Term]) -> Term:
         if ">" in COMPARISONS[op]:
