@@ -41,7 +41,7 @@ REGROUPED = (
 #: Of sums in another order at drawn sizes, where cases are executed, too.
 REORDERED = (
     "sums and products of the same terms in another order differ by what verification allows for"
-    " rounding, and in the sign of a zero"
+    " rounding, and in the sign of a zero, where none overflows or underflows"
 )
 #: Up to rounding.
 ROUNDED = (

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from itertools import zip_longest
 from typing import Any
 
 from google.protobuf.message import Message
@@ -142,17 +141,14 @@ class Certificate:
 
 def _difference(stated: Any, own: Any, path: str = "") -> str:
     """The first value that is another one than that of the proof; empty if there is none."""
-    pairs: Iterable[tuple[object, tuple[Any, Any]]]
+    if type(stated) is type(own) is list:
+        stated, own = dict(enumerate(stated)), dict(enumerate(own))
     if type(stated) is type(own) is dict:
-        pairs = ((key, (stated[key], own[key])) for key in own)
-    elif type(stated) is type(own) is list:
-        pairs = enumerate(zip_longest(stated, own))
-    else:
-        sides = [_printable(as_json(one)) for one in (stated, own)]
-        return (
-            "" if stated == own else f"its {path[1:]} is {sides[0]}, that of the proof {sides[1]}"
-        )
-    return next(filter(None, (_difference(*pair, f"{path}.{key}") for key, pair in pairs)), "")
+        keys = {**own, **stated}
+        parts = (_difference(stated.get(key), own.get(key), f"{path}.{key}") for key in keys)
+        return next(filter(None, parts), "")
+    sides = [_printable(as_json(one)) for one in (stated, own)]
+    return "" if stated == own else f"its {path[1:]} is {sides[0]}, that of the proof {sides[1]}"
 
 
 def digest(model: Model) -> str:

@@ -232,7 +232,8 @@ def _path(compared: Comparison, old: SymbolicEvaluator, pair: Pair, ended: _Ende
     except Fails as error:
         detail = f"the new model fails where the original may answer: {error}"
         raise _Unproven("fails", detail=detail) from error
-    old.assumed |= new.over_nothing - old.over_nothing
+    alone = new.over_nothing - old.over_nothing
+    old.assumed |= {one for one, _ in alone if (one, None) not in old.over_nothing}
     for value, one, other in zip(pair.after.proto.graph.output, left, right, strict=True):
         try:
             _same(compared, value.name, one, other)

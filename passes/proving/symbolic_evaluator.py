@@ -171,7 +171,8 @@ class SymbolicEvaluator:
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
     non_empty: bool = False
-    over_nothing: set[str] = field(default_factory=set)  # what may run over nothing
+    #: What is assumed of operators that may run over nothing, and which size less 1; None: any.
+    over_nothing: set[tuple[str, Term | None]] = field(default_factory=set)
     read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
     taken: list[Term] = field(default_factory=list)  # what holds since the original answers
     obstacles: list[NotProvable] = field(default_factory=list)  # at calls that are not evaluated
@@ -224,7 +225,7 @@ class SymbolicEvaluator:
             raise NotProvable("overflow", f"{reason}, unless {condition}", condition)
         if not self.original and any(one.op == "answers" for one in subterms(condition)):
             raise NotProvable("operator", f"{reason}, which is not shown: it is not modelled")
-        if self.original and condition.op != "eq0":  # an equation is read in what was made before
+        if self.original and condition.op in ("or", "forall"):  # which simplify no term
             self._take(condition)
             return
         raise Fork(condition, certain=self.original)
@@ -330,9 +331,9 @@ class SymbolicEvaluator:
 
     def runs_over(self, assumption: str, *sizes: Term) -> None:
         """Note what is assumed of an operator of which a size may be 0."""
-        some = [self.algebra.sub(size, self.algebra.one) for size in sizes]
-        if not self.is_vacuous and not all(map(self.algebra.is_not_negative, some)):
-            self.over_nothing.add(assumption)
+        some = [self.algebra.sub(size, self.algebra.one) for size in sizes if not self.is_vacuous]
+        empty = (one for one in some if not self.algebra.is_not_negative(one))
+        self.over_nothing |= {(assumption, one) for one in empty}
 
     def same(self, why: str, size: Term, *others: Term) -> Term:
         """Require sizes to be equal; return the first."""

@@ -22,6 +22,7 @@ ASSUMED = {
     "symbol_scalar": "axes of one name have one size",
     "zero_trip_rows": ALWAYS[-1],
     "scan_over_nothing": SCANS_NOTHING,
+    "scan_over_nothing_within": SCANS_NOTHING,
     "cell_over_nothing": CELLS_NOTHING,
 }
 

@@ -164,13 +164,11 @@ class Rounding:
         return made.rounded(one, 0 if exact else 1)
 
     def power(self, term: Term, args: Sequence[Span], made: _Format) -> Span:
-        """A power whose exponent is a constant: a small whole number, or a half."""
+        """A power whose exponent is a constant, a small whole number."""
         base, exponent = args[0], self._algebra.value(term.args[1])
         times = 0.0 if exponent is None else float(exponent)
-        if times not in (0.5, *range(1, 17)):
+        if times not in range(1, 17):
             raise _Unbounded("the power is not bounded")
-        if times == 0.5:
-            return _FUNCTIONS["Sqrt"].of(base, made)
         ends = [base.lo**times, base.hi**times]
         lo = 0.0 if not times % 2 and base.lo <= 0 <= base.hi else min(ends)
         moved = times * base.most ** (times - 1) * base.err

@@ -67,7 +67,7 @@ def loop(call: Application) -> list[Array]:
     """A loop of any kind."""
     form = LoopForm.from_node(call.node, call.opset)
     if form.kind is Kind.SCAN_8:
-        call.evaluator.over_nothing.add(SCANS_NOTHING)
+        call.evaluator.over_nothing.add((SCANS_NOTHING, None))
         return _scan_8(call, form)
     initial = [call.value(one.initial) for one in form.carried]
     scanned = [call.value(one.tensor) for one in form.scanned]

@@ -55,7 +55,7 @@ class Relations:
     def normal(self, *terms: Term) -> tuple[Term, ...]:
         """Terms that read the loop of the smallest steps wherever they can."""
         focused = self.algebra.focused
-        each = (focused(one, n) for one in self._whole for n in range(len(_dtypes(one))))
+        each = (focused(one, n) for one in self._whole for n in range(len(one.parts)))
         plain = (one for one in dict.fromkeys(each) if self._unmasked(one) is None)
         self._others = {one: self._orders(one) for one in plain}
         self.algebra.related = self._read_from
@@ -224,11 +224,11 @@ class Relations:
         each as a recurrence of its own."""
         algebra = self.algebra
         found: list[list[Term]] = []
-        for number in range(len(_dtypes(own))):
+        for number in range(len(own.parts)):
             focused = algebra.focused(own, number)
             variables, initial = algebra.opened(focused.args[0])
             at = tuple(map(algebra.lift, variables))
-            places = range(len(_dtypes(other)) if number else 1)
+            places = range(len(other.parts) if number else 1)
             states = (algebra.focused(other, place) for place in places)
             found.append(
                 [
@@ -291,7 +291,7 @@ class Relations:
         algebra = self.algebra
         if not many:
             return algebra.state(state, here, at)
-        count = len(_dtypes(state))
+        count = len(state.parts)
         before = [
             self._written(algebra.focused(state, number), here, many - 1) for number in range(count)
         ]
@@ -375,14 +375,10 @@ def _read(term: Term) -> Term | None:
     return atom if atom.op == "st" else None
 
 
-def _dtypes(recurrence: Term) -> Sequence[str]:
-    return recurrence.parts
-
-
 def _like(left: Term, right: Term) -> bool:
     """Return whether the first states of two recurrences have one element type and rank."""
     ranks = [len(one.args[0].parts) for one in (left, right)]
-    return _dtypes(left)[0] == _dtypes(right)[0] and ranks[0] == ranks[1]
+    return left.parts[0] == right.parts[0] and ranks[0] == ranks[1]
 
 
 def _free(term: Term) -> list[Term]:

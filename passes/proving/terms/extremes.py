@@ -110,7 +110,7 @@ class Extremes(Constants):
         one of others."""
         left, right = (self._whole_number(dtype, one) for one in args)
         if left is None or right is None:
-            return self._against_constant(op, dtype, args)
+            return None if op == "Equal" else self._against_constant(op, dtype, args)
         return self.compared_whole(op, left, right)
 
     def compared_whole(self, op: str, left: Term, right: Term) -> Term:
@@ -160,9 +160,6 @@ class Extremes(Constants):
             number = None if bound is None else self._cast_from(args[1 - place])
             if number is None or bound is None or not abs(bound) < EXACT_UP_TO[dtype] / 2:
                 continue
-            if op == "Equal":
-                is_it = self.eq0(self.sub(number, self.whole(int(bound))))
-                return is_it if bound.is_integer() else self.false
             # either bound < number, or not number <= bound
             least = floor(bound) + 1 if (op == "Less") == (place == 0) else ceil(bound)
             above = self.ge0(self.sub(number, self.whole(least)))
