@@ -72,7 +72,7 @@ class Bound:
 
 
 def both_bound(options: RuleOptions, before: Model, after: Model) -> tuple[Model, Model]:
-    """Both models with their inputs bound; of the facts, the new model may have some already.
+    """Bind the inputs of two models; the new model may already have some of the facts.
 
     Raises what `Binding.of` raises of the original.
     """

@@ -92,7 +92,7 @@ class Binding:
         )
 
     def fitting(self, model: Model) -> Binding:
-        """Return the facts about dims and inputs that a model has."""
+        """Return the facts about those dims and inputs that exist in a model."""
         dims = dims_of_inputs(model)
         inputs = {value.name for value in signature.feedable(model.proto)}
         return Binding(

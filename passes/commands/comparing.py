@@ -276,7 +276,7 @@ class CheckCertificate(Reporting, Standalone):
     """Prove again what a certificate states of two models.
 
     Exit 0 if the certificate holds; 3 if it does not, with what differs: a model, the proof, or
-    the version; 1 if it is no certificate.
+    the version; 1 if it is not a certificate.
     """
 
     before: Source = argument("The original.")

@@ -26,12 +26,12 @@ from passes.reports.proof import Proof, Scope
 
 VERSION = 3
 _TOOLS = ("passes", "onnx", "numpy")
-#: The most characters of a certificate in a sentence.
+#: How many characters of a certificate a sentence quotes at most.
 _LONG = 120
 
 
 class BadCertificate(PassesError):
-    """It is no certificate."""
+    """A file or text that is not a certificate."""
 
 
 class DoesNotHold(PassesError):
@@ -72,10 +72,10 @@ class Certificate:
 
     @classmethod
     def read(cls, text: str) -> Certificate:
-        """The certificate that is written like this.
+        """Read a certificate from its text.
 
         Raises:
-            BadCertificate: it is no certificate.
+            BadCertificate: it is not a certificate.
             DoesNotHold: it has another version.
         """
         try:
@@ -100,7 +100,7 @@ class Certificate:
         return as_json(asdict(self), indent)
 
     def check(self, before: Model, after: Model, budget: float = PROOF_BUDGET) -> Proof:
-        """The proof, done again.
+        """Prove again what the certificate states, and return the proof.
 
         Raises:
             DoesNotHold: it shows nothing of these models; the sentence names what differs.
@@ -184,5 +184,5 @@ def embedded(model: Model) -> str:
 
 
 def _printable(text: object) -> str:
-    """The begin of what a certificate states, without characters that cannot be printed."""
+    """The beginning of what a certificate states, without characters that cannot be printed."""
     return "".join(one if one.isprintable() else "?" for one in f"{text}"[:_LONG])

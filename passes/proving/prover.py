@@ -23,7 +23,7 @@ from passes.proving.clues import NO_CLUES, Clues
 from passes.proving.excluding import Excluded
 from passes.proving.loops.relations import Comparison, Relations
 from passes.proving.nodes import versions
-from passes.proving.operators.calls import Calls, Main
+from passes.proving.operators.calls import Calls, MainGraph
 from passes.proving.pair import Pair
 from passes.proving.symbolic_evaluator import (
     Fails,
@@ -148,15 +148,15 @@ def attempt(pair: Pair, budget: float = BUDGET) -> Attempt:
 
 def _calls(pair: Pair) -> tuple[Calls, bool]:
     """What is known of the calls of two models before they are evaluated, and whether the new model
-    makes no others, and the same outputs of them."""
+    is part of the original, with the same outputs."""
     newer = max(_opsets(pair.before), default=0) <= min(_opsets(pair.after), default=0)
     terms = Algebra().terms
     try:
-        before, after = (Main.of(model, terms, newer) for model in (pair.before, pair.after))
+        before, after = (MainGraph.of(model, terms, newer) for model in (pair.before, pair.after))
     except NotProvable:
         return Calls(newer), False
     is_random = first_random(pair.before, pair.before.proto.graph.node) is not None
-    return Calls(newer, before.read_alike(after)), after.is_all_of(before) and not is_random
+    return Calls(newer, before.shared_reads(after)), after.is_part_of(before) and not is_random
 
 
 def _opsets(model: Model) -> list[int]:

@@ -171,10 +171,10 @@ class SymbolicEvaluator:
     path: list[str] = field(default_factory=list)
     is_vacuous: bool = False  # within a body that never runs
     non_empty: bool = False
-    #: What is assumed of operators that may run over nothing, and which size less 1; None: any.
+    #: Assumptions on operators that may run over nothing, each with the size less 1; None: any.
     over_nothing: set[tuple[str, Term | None]] = field(default_factory=set)
     read: set[int] = field(default_factory=set)  # leaves on which compared whole numbers depend
-    taken: list[Term] = field(default_factory=list)  # what holds since the original answers
+    taken: list[Term] = field(default_factory=list)  # holds, because the original answers
     obstacles: list[NotProvable] = field(default_factory=list)  # at calls that are not evaluated
     _pending: list[list[tuple[Term, Reason]]] = field(default_factory=list)
 
@@ -231,7 +231,7 @@ class SymbolicEvaluator:
         raise Fork(condition, certain=self.original)
 
     def _take(self, condition: Term) -> None:
-        """Let a condition hold, without which the original fails."""
+        """Assume a condition without which the original fails."""
         self.algebra.assume(condition)
         self.taken.append(condition)
 

@@ -23,7 +23,7 @@ from passes.verify.reference.library import call_attributes, specialise
 
 #: The terms that stand for a value that a call reads.
 Leaf = Callable[[Array], Sequence[Term]]
-#: From how many nodes on that both models have alike, what they make is not looked into.
+#: If both models have at least this many nodes in common, the values of these are symbols.
 _MANY = 100
 #: What tells a call from others.
 Key = tuple[object, ...]
@@ -84,15 +84,15 @@ def called(call: Application, leaf: Leaf) -> tuple[Key, list[Term]]:
 
 
 @dataclass(frozen=True)
-class Main:
-    """The main graph of a model: its values by name, and the nodes with their terms."""
+class MainGraph:
+    """The main graph of a model: its values by name, its nodes with their terms, its outputs."""
 
     values: Mapping[str, Term]
     nodes: Sequence[tuple[NodeProto, Term]]
     outputs: Sequence[str]
 
     @classmethod
-    def of(cls, model: Model, terms: Interned, newer: bool) -> Main:
+    def of(cls, model: Model, terms: Interned, newer: bool) -> MainGraph:
         """The main graph of a model. Raises NotProvable if a part of it has no term."""
         opsets = {plain_domain(one.domain): one.version for one in model.proto.opset_import}
         structure = Structure(model, terms, opsets, newer, _outer)
@@ -109,15 +109,15 @@ class Main:
         """The terms of all nodes."""
         return {one for _, one in self.nodes}
 
-    def is_all_of(self, other: Main) -> bool:
-        """Return whether this graph makes its outputs as another one does, of nodes of that one
-        alone."""
+    def is_part_of(self, other: MainGraph) -> bool:
+        """Return whether all nodes of this graph are nodes of another one, and the outputs are
+        equal."""
         same = (self.values[one] is other.values[one] for one in self.outputs)
         return self.calls <= other.calls and all(same)
 
-    def read_alike(self, other: Main) -> frozenset[str]:
-        """The values that many nodes of both graphs make alike, and a node of one of them alone
-        reads; none if few nodes are alike."""
+    def shared_reads(self, other: MainGraph) -> frozenset[str]:
+        """The values that nodes of both graphs compute, and a node of only one of them reads; empty
+        if the graphs have few nodes in common."""
         both = self.calls & other.calls
         read = {
             main.values[name]
@@ -160,8 +160,11 @@ class Structure:
     level: int = 0
 
     def call(self, node: NodeProto) -> tuple[Key, list[Term]]:
-        """The operator, its meaning, the operands that are given, and the outputs that are read:
-        their number decides what some compute; and the bodies, also that of a function."""
+        """The data of a call and its bodies, that of a function included.
+
+        The data are the operator, its meaning, the operands that are given, and the outputs that
+        are read: what some operators compute depends on the number of outputs.
+        """
         given, outputs = (_trimmed(list(map(bool, names))) for names in (node.input, node.output))
         for function in self.model.proto.functions:
             if function_key(function) == called_key(node):
